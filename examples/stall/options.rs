@@ -1,0 +1,76 @@
+//! The command line of `stall`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, value_parser};
+
+use crate::hash::ITERATIONS;
+
+const ROUNDS: u32 = 10;
+
+/// For `--quick`: a hash that still takes several intervals, also without optimization.
+const QUICK_ITERATIONS: u32 = if cfg!(debug_assertions) { 10_000 } else { 200_000 };
+const QUICK_ROUNDS: u32 = 3;
+
+const AFTER_HELP: &str = "\
+A ticker greenlet sleeps a few milliseconds at a time; beside it a password is hashed, straight on
+the hub and through the hub's thread pool in turn. The pool has 10 threads, or GREENROOM_THREADS.
+
+Exit codes: 0, and 2 for a bad value.";
+
+/// Shows what one password hash does to everyone else on an event loop, and how to undo it
+#[derive(Parser)]
+#[command(name = "stall", after_help = AFTER_HELP)]
+pub(crate) struct Options {
+    /// Iterations of PBKDF2-HMAC-SHA256 in one hash [default: 600000, with --quick fewer]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    iterations: Option<u32>,
+
+    /// How long the ticker sleeps between two ticks
+    #[arg(long, value_name = "MS", default_value_t = 5)]
+    #[arg(value_parser = value_parser!(u64).range(1..=10_000))]
+    pub(crate) interval_ms: u64,
+
+    /// Hashes at once, each in a greenlet
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) jobs: u32,
+
+    /// Threads of the probe that tells what runs in parallel
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = value_parser!(u16).range(1..=1_000))]
+    pub(crate) threads: u16,
+
+    /// Rounds of each kind, interleaved [default: 10, with --quick 3]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
+    rounds: Option<u32>,
+
+    /// Draw the ticks of both kinds, on one time axis, into this file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// A second or two in all: few rounds, few iterations
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Options {
+    pub(crate) fn iterations(&self) -> u32 {
+        let default = if self.quick { QUICK_ITERATIONS } else { ITERATIONS };
+        self.iterations.unwrap_or(default)
+    }
+
+    pub(crate) fn rounds(&self) -> u32 {
+        let default = if self.quick { QUICK_ROUNDS } else { ROUNDS };
+        self.rounds.unwrap_or(default)
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        Duration::from_millis(self.interval_ms)
+    }
+}

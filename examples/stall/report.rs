@@ -1,0 +1,249 @@
+//! The figures of all rounds, as a table with what it means, and as JSON.
+
+use std::fmt;
+use std::thread;
+use std::time::Duration;
+
+use greenroom::hub;
+use greenroom::probe::{Speedup, Verdict};
+use serde_json::{Value, json};
+
+use crate::options::Options;
+use crate::parallel::Speedups;
+use crate::rounds::{Round, Rounds};
+
+/// Everything that is printed at the end.
+pub(crate) struct Report<'a> {
+    options: &'a Options,
+    speedups: &'a Speedups,
+    cores: usize,
+    pool_threads: usize,
+    idle: Figures,
+    direct: Figures,
+    offloaded: Figures,
+}
+
+/// Of all rounds of one kind.
+struct Figures {
+    /// The median of the rounds' longest gaps.
+    longest: Duration,
+    /// The worst of them.
+    worst: Duration,
+    /// Of the gaps of all rounds together.
+    p50: Duration,
+    p99: Duration,
+    /// Medians.
+    request: Duration,
+    cpu: Duration,
+}
+
+impl Figures {
+    fn of(rounds: &[Round]) -> Figures {
+        let (first, rest) = rounds.split_first().expect("there is at least one round");
+        let mut gaps = first.gaps.histogram.clone();
+        for round in rest {
+            gaps.add(&round.gaps.histogram).expect("the histograms are made alike");
+        }
+        let longest = || rounds.iter().map(|round| round.gaps.max);
+        Figures {
+            longest: median(longest()),
+            worst: longest().max().unwrap_or_default(),
+            p50: Duration::from_nanos(gaps.value_at_quantile(0.5)),
+            p99: Duration::from_nanos(gaps.value_at_quantile(0.99)),
+            request: median(rounds.iter().map(|round| round.request)),
+            cpu: median(rounds.iter().map(|round| round.cpu)),
+        }
+    }
+}
+
+impl Report<'_> {
+    pub(crate) fn new<'a>(options: &'a Options, rounds: &Rounds, speedups: &'a Speedups) -> Report<'a> {
+        Report {
+            options,
+            speedups,
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            pool_threads: hub().threadpool().max_threads(),
+            idle: Figures::of(&rounds.idle),
+            direct: Figures::of(&rounds.direct),
+            offloaded: Figures::of(&rounds.offloaded),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let Report { options, speedups, idle, direct, offloaded, .. } = self;
+        json!({
+            "direct_max_ms": milliseconds(direct.longest),
+            "direct_worst_ms": milliseconds(direct.worst),
+            "direct_p99_ms": milliseconds(direct.p99),
+            "direct_p50_ms": milliseconds(direct.p50),
+            "offloaded_max_ms": milliseconds(offloaded.longest),
+            "offloaded_worst_ms": milliseconds(offloaded.worst),
+            "offloaded_p99_ms": milliseconds(offloaded.p99),
+            "offloaded_p50_ms": milliseconds(offloaded.p50),
+            "idle_max_ms": milliseconds(idle.longest),
+            "idle_worst_ms": milliseconds(idle.worst),
+            "ratio": direct.longest.div_duration_f64(offloaded.longest),
+            "request_direct_ms": milliseconds(direct.request),
+            "request_offloaded_ms": milliseconds(offloaded.request),
+            "cpu_direct_ms": milliseconds(direct.cpu),
+            "cpu_offloaded_ms": milliseconds(offloaded.cpu),
+            "cpu_ratio": direct.cpu.div_duration_f64(offloaded.cpu),
+            "speedup_pbkdf2": speedups.pbkdf2.ratio,
+            "speedup_locked": speedups.locked.ratio,
+            "speedup_threads": options.threads,
+            "cores": self.cores,
+            "pool_threads": self.pool_threads,
+            "interval_ms": options.interval_ms,
+            "iterations": options.iterations(),
+            "jobs": options.jobs,
+            "rounds": options.rounds(),
+        })
+    }
+
+    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { options, cores, pool_threads, .. } = self;
+        if options.jobs > 1 {
+            write!(f, "{} at once of ", options.jobs)?;
+        }
+        writeln!(
+            f,
+            "PBKDF2-HMAC-SHA256, {} iterations, every key checked, beside a {} ms ticker;",
+            grouped(options.iterations()),
+            options.interval_ms,
+        )?;
+        writeln!(
+            f,
+            "{} of each kind in turn, {}, {}{}.",
+            count(options.rounds() as usize, "round", "rounds"),
+            count(*cores, "core", "cores"),
+            count(*pool_threads, "pool thread", "pool threads"),
+            if cfg!(debug_assertions) { ", not optimized: use --release" } else { "" },
+        )
+    }
+
+    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { idle, direct, offloaded, .. } = self;
+        let ratio = |of: fn(&Figures) -> Duration| format!("{:.2}x", of(direct).div_duration_f64(of(offloaded)));
+        let [idle_longest, idle_worst, idle_p50, idle_p99, _, idle_cpu] = idle.cells();
+        writeln!(f, "{:<20}{:>18}{:>19}", "", "longest gap", "all gaps")?;
+        row(f, "milliseconds", ["median", "worst", "p50", "p99", "request", "CPU"])?;
+        row(f, "no hash", [&idle_longest, &idle_worst, &idle_p50, &idle_p99, "", &idle_cpu])?;
+        row(f, "on the hub", direct.cells())?;
+        row(f, "offloaded", offloaded.cells())?;
+        row(
+            f,
+            "hub / offloaded",
+            [
+                ratio(|it| it.longest),
+                ratio(|it| it.worst),
+                ratio(|it| it.p50),
+                ratio(|it| it.p99),
+                ratio(|it| it.request),
+                ratio(|it| it.cpu),
+            ],
+        )?;
+        row(f, "gevent, on the hub", ["64", "", "", "", "", ""])?;
+        row(f, "gevent, offloaded", ["6", "", "", "", "", ""])?;
+        writeln!(f, "(gevent 25.9.1 on CPython 3.11: one hash of 600,000 iterations)")
+    }
+
+    fn probe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { options: Options { threads, .. }, speedups, cores, .. } = self;
+        writeln!(f, "What is worth offloading? Each run {threads} times, then on {threads} threads at once:")?;
+        let mut line = |name, speedup: &Speedup| {
+            let verdict = match speedup.verdict {
+                _ if *cores == 1 => "one core can't tell",
+                Verdict::Parallel => "runs in parallel: worth it",
+                Verdict::Contended => "runs in parallel in part",
+                Verdict::Serial => "takes turns: no faster on threads",
+            };
+            writeln!(f, "{name:<30}{:>5.2}x  {verdict}", speedup.ratio)
+        };
+        line("PBKDF2", &speedups.pbkdf2)?;
+        line("loop that holds one lock", &speedups.locked)
+    }
+
+    fn meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { options, idle, direct, offloaded, .. } = self;
+        let work = match options.jobs {
+            1 => "the hash".to_owned(),
+            jobs => format!("{jobs} hashes"),
+        };
+        let ms = |duration| format!("{:.1} ms", milliseconds(duration));
+        writeln!(
+            f,
+            "Called straight on the hub, {work} froze every other greenlet for {}. Offloaded, nobody\n\
+             waited longer than {}; with no hash at all that is {}. The request took {} {}\n\
+             and the CPU time is {:.2} times what it was: only the waiting of everyone else is gone.",
+            ms(direct.longest),
+            ms(offloaded.longest),
+            ms(idle.longest),
+            ms(direct.request.abs_diff(offloaded.request)),
+            if offloaded.request < direct.request { "less" } else { "more" },
+            offloaded.cpu.div_duration_f64(direct.cpu),
+        )
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head(f)?;
+        writeln!(f)?;
+        self.table(f)?;
+        writeln!(f)?;
+        self.probe(f)?;
+        writeln!(f)?;
+        self.meaning(f)?;
+        writeln!(f)?;
+        match &self.options.svg {
+            Some(path) => writeln!(f, "Drawn into {}.", path.display()),
+            None => writeln!(f, "--svg stall.svg draws it."),
+        }
+    }
+}
+
+/// One line of the table.
+fn row<T: AsRef<str>>(f: &mut fmt::Formatter<'_>, name: &str, cells: [T; 6]) -> fmt::Result {
+    let [longest, worst, p50, p99, request, cpu] = cells.each_ref().map(AsRef::as_ref);
+    let line = format!("{name:<20}{longest:>9}{worst:>9}{p50:>10}{p99:>9}{request:>10}{cpu:>9}");
+    writeln!(f, "{}", line.trim_end())
+}
+
+impl Figures {
+    /// In milliseconds, in the order of the table's columns.
+    fn cells(&self) -> [String; 6] {
+        let Figures { longest, worst, p50, p99, request, cpu } = *self;
+        [longest, worst, p50, p99, request, cpu].map(|it| format!("{:.1}", milliseconds(it)))
+    }
+}
+
+/// The middle one, or the mean of the middle two.
+fn median(durations: impl Iterator<Item = Duration>) -> Duration {
+    let mut sorted: Vec<_> = durations.collect();
+    sorted.sort_unstable();
+    let upper = sorted[sorted.len() / 2];
+    let lower = sorted[(sorted.len() - 1) / 2];
+    (lower + upper) / 2
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// "1 hash", "2 hashes".
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// "600,000".
+pub(crate) fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,178 @@
+//! What the hub and the waits know of a greenlet, whatever it returns. The main greenlet of a hub and a plain thread
+//! have one as well, so that `timeout` and `park` are one piece of code everywhere.
+
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::GreenletId;
+use super::fiber::Fiber;
+use super::outcome::Outcome;
+use crate::reason::Reason;
+use crate::stack::{Bounds, Note};
+use crate::wake::{WaitCell, WaitList};
+
+/// The hub's key of its main greenlet.
+pub(crate) const MAIN: usize = 0;
+
+/// A link: what to do when the greenlet ends.
+pub(crate) type Link = Box<dyn FnOnce(&Outcome)>;
+
+/// See the module.
+pub(crate) struct Core {
+    /// Id, name, spawn site and stack bounds; what the overflow handler may read.
+    pub(crate) note: Note,
+    /// The stack size asked for, if not the hub's.
+    pub(crate) stack_size: Option<usize>,
+    /// The coroutine; unused for main and threads.
+    pub(crate) fiber: Fiber,
+    /// The hub's key; `MAIN` for main and threads.
+    pub(crate) key: Cell<usize>,
+    /// Where it stands with its hub.
+    pub(crate) phase: Cell<Phase>,
+    /// The wait it is parked on; `Some` exactly between switching out and being resumed.
+    pub(crate) parked: RefCell<Option<Parked>>,
+    /// A kill is pending until the greenlet ends, however often its body swallows it.
+    pub(crate) killed: Cell<bool>,
+    /// Trusted only while another greenlet of the thread is parked in the middle of unwinding: whether this one is.
+    pub(crate) unwinding: Cell<bool>,
+    /// Timeouts that the code is inside of, outermost first.
+    pub(crate) scopes: RefCell<Vec<Scope>>,
+    /// The id of the timeout entered last; 0 before the first.
+    last_scope: Cell<u64>,
+    /// Who waits for the end, in order.
+    pub(crate) joiners: RefCell<WaitList>,
+    /// What to run after the end, in order.
+    pub(crate) links: RefCell<Vec<Link>>,
+    /// It runs a link: a kill doesn't keep its body from beginning, so that links run in a shutdown too.
+    pub(crate) is_link: Cell<bool>,
+    /// Whether somebody holds the handle, and so could still ask for the outcome.
+    pub(crate) watched: Cell<bool>,
+}
+
+/// See [`Core::phase`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Waits for its start time.
+    Delayed,
+    /// In the ready queue, running, or parked.
+    Live,
+    /// Its body is over; what it left is being dropped, which no kill cuts short.
+    Ending,
+    /// Its body has ended; with what.
+    Done(Outcome),
+}
+
+/// See [`Core::parked`].
+pub(crate) struct Parked {
+    /// The wait, by which the hub ends the park.
+    pub(crate) cell: Arc<WaitCell>,
+    /// Its epoch.
+    pub(crate) epoch: u64,
+    /// For reports.
+    pub(crate) reason: Reason,
+    /// False: a kill has to wait for the wake.
+    pub(crate) interruptible: bool,
+}
+
+/// See [`Core::scopes`].
+#[derive(Clone, Copy)]
+pub(crate) struct Scope {
+    /// When it expires.
+    pub(crate) deadline: Instant,
+    /// Unique within the greenlet, so within everything its payload can reach.
+    pub(crate) id: u64,
+    /// It was entered by a destructor that runs because the greenlet unwinds: the one kind of timeout that may be
+    /// raised in the middle of unwinding, since it is caught before the destructor ends.
+    pub(crate) in_destructor: bool,
+    /// It has been raised.
+    pub(crate) raised: bool,
+}
+
+impl Scope {
+    /// Whether it may be raised in code that is unwinding or not. In the middle of unwinding once only: the second
+    /// time it could meet a destructor that runs because of the first.
+    fn may_raise(&self, unwinding: bool) -> bool {
+        !unwinding || (self.in_destructor && !self.raised)
+    }
+}
+
+impl Core {
+    pub(crate) fn new(
+        id: GreenletId,
+        name: Option<Box<str>>,
+        site: &'static Location<'static>,
+        stack_size: Option<usize>,
+    ) -> Core {
+        Core {
+            note: Note { bounds: Cell::new(Bounds::default()), id: id.0, name, site },
+            stack_size,
+            fiber: Fiber::new(),
+            key: Cell::new(MAIN),
+            phase: Cell::new(Phase::Live),
+            parked: RefCell::new(None),
+            killed: Cell::new(false),
+            unwinding: Cell::new(false),
+            scopes: RefCell::new(Vec::new()),
+            last_scope: Cell::new(0),
+            joiners: RefCell::new(WaitList::new()),
+            links: RefCell::new(Vec::new()),
+            is_link: Cell::new(false),
+            watched: Cell::new(true),
+        }
+    }
+
+    /// For a thread: its main greenlet if it gets a hub.
+    #[track_caller]
+    pub(crate) fn of_thread() -> Core {
+        Core::new(GreenletId(0), None, Location::caller(), None)
+    }
+
+    pub(crate) fn id(&self) -> GreenletId {
+        GreenletId(self.note.id)
+    }
+
+    pub(crate) fn is_main(&self) -> bool {
+        self.key.get() == MAIN
+    }
+
+    /// Whether its next park unwinds.
+    #[inline]
+    pub(crate) fn is_kill_due(&self) -> bool {
+        self.killed.get() && self.phase.get() == Phase::Live
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.phase.get(), Phase::Done(_))
+    }
+
+    /// Enters a timeout; returns its id.
+    pub(crate) fn push_scope(&self, deadline: Instant, in_destructor: bool) -> u64 {
+        let id = self.last_scope.get() + 1;
+        self.last_scope.set(id);
+        self.scopes.borrow_mut().push(Scope { deadline, id, in_destructor, raised: false });
+        id
+    }
+
+    /// Leaves the timeout `id`, and those inside of it.
+    pub(crate) fn pop_scope(&self, id: u64) {
+        let mut scopes = self.scopes.borrow_mut();
+        while scopes.pop().is_some_and(|scope| scope.id != id) {}
+    }
+
+    /// When the first of its timeouts expires that could be raised.
+    #[inline]
+    pub(crate) fn next_scope(&self, unwinding: bool) -> Option<Instant> {
+        let scopes = self.scopes.borrow();
+        scopes.iter().filter(|scope| scope.may_raise(unwinding)).map(|scope| scope.deadline).min()
+    }
+
+    /// The outermost timeout that has expired at `now` and can be raised. It counts as raised.
+    pub(crate) fn take_expired(&self, now: Instant, unwinding: bool) -> Option<u64> {
+        let mut scopes = self.scopes.borrow_mut();
+        let scope = scopes.iter_mut().find(|scope| scope.deadline <= now && scope.may_raise(unwinding))?;
+        scope.raised = true;
+        Some(scope.id)
+    }
+}

@@ -1,0 +1,78 @@
+//! Kill and timeout: an interrupt is delivered by unwinding, at a park, with a payload of greenroom's own. It goes
+//! through `resume_unwind`, so no panic hook runs; destructors do.
+//!
+//! While a greenlet unwinds, its destructors may park, and nothing may be raised in them: that would abort the process.
+//! `thread::panicking()` tells, but it is per thread: when a destructor parks in the middle of unwinding, the flag
+//! stays up for whoever runs meanwhile. The hub counts such parks; while there are none the flag is exact, and while
+//! there are some, a greenlet's own record decides. The record can miss one case: a panic of the greenlet's own that
+//! began while another was parked like that. Raising in such a destructor aborts, as a second panic there would.
+//! Holding the interrupt back instead could wait for ever: for a destructor that waits for the very greenlet it killed.
+
+use std::any::Any;
+use std::panic::resume_unwind;
+use std::thread;
+
+use super::core::Core;
+
+/// What ends a wait from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// The greenlet is to end.
+    Kill,
+    /// The timeout with this id has expired.
+    Elapsed(u64),
+}
+
+struct KillPayload;
+
+struct ElapsedPayload(u64);
+
+/// Unwinds the code that runs.
+pub(crate) fn raise(core: &Core, interrupt: Interrupt) -> ! {
+    core.unwinding.set(true);
+    match interrupt {
+        Interrupt::Kill => resume_unwind(Box::new(KillPayload)),
+        Interrupt::Elapsed(id) => resume_unwind(Box::new(ElapsedPayload(id))),
+    }
+}
+
+/// Whether a caught payload is that of a kill.
+pub(crate) fn is_kill(payload: &(dyn Any + Send)) -> bool {
+    payload.is::<KillPayload>()
+}
+
+/// Whether a caught payload is that of the timeout `id`.
+pub(crate) fn is_elapsed(payload: &(dyn Any + Send), id: u64) -> bool {
+    payload.downcast_ref::<ElapsedPayload>().is_some_and(|payload| payload.0 == id)
+}
+
+/// Whether a caught payload is greenroom's own.
+pub(crate) fn is_ours(payload: &(dyn Any + Send)) -> bool {
+    payload.is::<KillPayload>() || payload.is::<ElapsedPayload>()
+}
+
+/// Whether the code of `core`, which runs, is unwinding. `others`: how many other greenlets of the thread are parked
+/// in the middle of unwinding.
+#[inline]
+pub(crate) fn is_unwinding(core: &Core, others: usize) -> bool {
+    if !thread::panicking() {
+        core.unwinding.set(false);
+    } else if others == 0 {
+        core.unwinding.set(true);
+    }
+    core.unwinding.get()
+}
+
+/// Drops something whose destructor may panic; returns that panic.
+pub(crate) fn drop_caught<T>(value: T) -> Result<(), Box<dyn Any + Send>> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)))
+}
+
+/// Drops a panic payload, which can panic itself, without end in theory; the third is forgotten.
+pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(second) = drop_caught(payload) {
+        if let Err(third) = drop_caught(second) {
+            std::mem::forget(third);
+        }
+    }
+}

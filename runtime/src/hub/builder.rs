@@ -1,0 +1,100 @@
+//! Settings of a hub: the builder's, else the environment's, else the defaults.
+
+use std::error::Error;
+use std::fmt;
+
+use super::{Hub, install, try_hub};
+
+/// Settings for this thread's hub, to be made before its first use. What isn't set here is taken from the environment:
+///
+/// | variable | what | default |
+/// |---|---|---|
+/// | `GREENROOM_THREADS` | threads of the hub's pool | 10 |
+/// | `GREENROOM_STACK_KIB` | address space of a greenlet's stack, KiB | 256 |
+///
+/// ```
+/// let hub = greenroom::Hub::builder().threads(2).install()?;
+/// assert!(greenroom::Hub::builder().install().is_err(), "one hub a thread");
+/// # Ok::<(), greenroom::AlreadyRunning>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until `install`"]
+pub struct HubBuilder {
+    stack_size: Option<usize>,
+    threads: Option<usize>,
+}
+
+impl HubBuilder {
+    /// How many bytes of address space a greenlet's stack has, its guard page included. Memory is used only for the
+    /// pages that are touched. Rounded up to a power of two of pages; 16 KiB at least.
+    pub fn stack_size(mut self, bytes: usize) -> HubBuilder {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    /// How many threads the hub's [`ThreadPool`](crate::ThreadPool) has at most.
+    pub fn threads(mut self, threads: usize) -> HubBuilder {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Makes this thread's hub.
+    ///
+    /// # Errors
+    ///
+    /// [`AlreadyRunning`] when the thread has one: [`hub()`](crate::hub()), [`spawn`](crate::spawn()) and every other
+    /// call that needs a hub makes it.
+    ///
+    /// # Panics
+    ///
+    /// As [`hub()`](crate::hub()).
+    pub fn install(self) -> Result<Hub, AlreadyRunning> {
+        if try_hub().is_some() {
+            return Err(AlreadyRunning(()));
+        }
+        let mut config = Config::from_environment().unwrap_or_else(|error| panic!("{error}"));
+        config.stack_size = self.stack_size.unwrap_or(config.stack_size);
+        config.threads = self.threads.unwrap_or(config.threads);
+        Ok(install(config))
+    }
+}
+
+/// This thread has a hub already; its settings can't be changed.
+#[derive(Debug)]
+pub struct AlreadyRunning(());
+
+impl fmt::Display for AlreadyRunning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this thread has a hub already: install yours before the first spawn, sleep or hub() on the thread")
+    }
+}
+
+impl Error for AlreadyRunning {}
+
+/// The settings of a hub.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    /// Bytes of a stack, guard included.
+    pub(crate) stack_size: usize,
+    /// The pool's threads.
+    pub(crate) threads: usize,
+}
+
+impl Config {
+    pub(super) fn from_environment() -> Result<Config, String> {
+        Ok(Config {
+            stack_size: variable("GREENROOM_STACK_KIB", 256, 4..=16 << 20)? * 1024,
+            threads: variable("GREENROOM_THREADS", 10, 1..=65_535)?,
+        })
+    }
+}
+
+fn variable(name: &str, default: usize, range: std::ops::RangeInclusive<usize>) -> Result<usize, String> {
+    let Some(text) = std::env::var_os(name) else {
+        return Ok(default);
+    };
+    let value = text.to_str().and_then(|text| text.trim().parse().ok()).filter(|value| range.contains(value));
+    value.ok_or_else(|| {
+        format!("{name} is {text:?}: it must be a whole number from {} to {}", range.start(), range.end())
+    })
+}

@@ -1,0 +1,71 @@
+//! "This would block forever": the proof, and the report.
+//!
+//! Main is parked, nothing is ready, and the hub has no deadline. What could still wake somebody is another thread. If
+//! no pool has a job queued or running, and the process has no threads but this one and pools' workers, then all those
+//! workers are idle, and nobody is left to give them a job: the wait is for ever. Wakes that happened before the pools
+//! became idle are in the inbox by then, so it is looked at last. Where the kernel doesn't say how many threads there
+//! are, or there are others, nothing is proved: the hub waits, and says so in the log once.
+
+use std::fmt::Write;
+
+use greenroom_pool::census;
+
+use super::GreenletInfo;
+use super::inner::Inner;
+use crate::greenlet::core::{Core, Phase};
+use crate::sys;
+
+impl Inner {
+    /// `Err` with the report if nothing can ever wake anybody on this hub.
+    pub(super) fn check_deadlock(&self) -> Result<(), String> {
+        let pools = census();
+        if pools.busy > 0 {
+            return Ok(());
+        }
+        let threads = sys::thread_count();
+        if threads != Some(1 + pools.workers) {
+            self.tell_foreign(threads, pools.workers);
+            return Ok(());
+        }
+        let has_calls = self.calls.borrow().as_ref().is_some_and(|calls| !calls.is_empty());
+        if !self.door.is_quiet() || has_calls {
+            return Ok(());
+        }
+        Err(self.report())
+    }
+
+    fn tell_foreign(&self, threads: Option<usize>, workers: usize) {
+        if self.told_foreign.replace(true) {
+            return;
+        }
+        match threads {
+            Some(threads) => log::info!(
+                "a hub waits with nothing of its own to wake it; it can't tell whether one of {} other threads will",
+                threads.saturating_sub(1 + workers)
+            ),
+            None => log::info!("a hub waits with nothing of its own to wake it; another thread might"),
+        }
+    }
+
+    fn report(&self) -> String {
+        let waits_for = |core: &Core| match (&*core.parked.borrow(), core.phase.get()) {
+            (Some(parked), _) => parked.reason.to_string(),
+            (None, Phase::Live) if !core.is_main() => "a stack: the kernel refuses memory for one".to_owned(),
+            (None, _) => "nothing".to_owned(),
+        };
+        let mut text = format!("this would block forever: main waits for {}", waits_for(&self.main));
+        let table = self.table.borrow();
+        let parked = table.iter().filter_map(|(_, task)| task.as_ref());
+        if table.len() == 1 {
+            text.push_str(", and no greenlet, thread or timer is left that could wake it");
+        } else {
+            text.push_str(", and so does everybody else:");
+        }
+        for task in parked {
+            let core = task.core();
+            // Writing to a string can't fail.
+            let _ = write!(text, "\n  {} waits for {}", GreenletInfo::of(core), waits_for(core));
+        }
+        text
+    }
+}

@@ -1,0 +1,435 @@
+//! What a hub is made of, and how greenlets start, run and end on it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crossbeam_channel::Receiver;
+use greenroom_pool::Pool;
+use slab::Slab;
+
+use super::GreenletInfo;
+use super::builder::Config;
+use crate::GreenletId;
+use crate::greenlet::body::{Body, Task};
+use crate::greenlet::core::{Core, MAIN, Phase};
+use crate::greenlet::outcome::{JoinError, panic_message};
+use crate::greenlet::{current, unwind};
+use crate::reactor::Reactor;
+use crate::stack::{self, AltStack, StackPool};
+use crate::timer::Timers;
+use crate::wake::{Call, Door, Home, Ready, WaitCell, WaitList};
+
+/// What `on_error` was given.
+pub(super) type OnError = Rc<dyn Fn(&GreenletInfo, &(dyn std::any::Any + Send))>;
+
+/// See the module.
+pub(crate) struct Inner {
+    pub(super) config: Config,
+    /// The first half of the ids of this hub's greenlets.
+    number: u64,
+    /// How many greenlets were spawned; the second half.
+    pub(super) spawned: Cell<u64>,
+    /// The thread's own core.
+    pub(super) main: Rc<Core>,
+    /// Greenlets that haven't ended, by key. `MAIN`'s place is taken by `None`.
+    pub(super) table: RefCell<Slab<Option<Rc<dyn Task>>>>,
+    /// Greenlets that can run, main among them.
+    pub(super) ready: Ready,
+    /// Those that were made ready by a deadline or another thread: they go first in the next turn.
+    pub(super) urgent: RefCell<VecDeque<usize>>,
+    /// How many more resumes until the loop looks at what came from outside.
+    pub(super) turn_left: Cell<usize>,
+    /// The deadline of each parked or delayed greenlet that has one.
+    pub(super) timers: RefCell<Timers>,
+    /// Where the hub sleeps.
+    pub(super) reactor: RefCell<Reactor>,
+    /// The cross-thread side.
+    pub(super) door: Arc<Door>,
+    /// Closures sent by other threads; `None` after the shutdown.
+    pub(super) calls: RefCell<Option<Receiver<Call>>>,
+    /// Memory for greenlets.
+    pub(super) stacks: StackPool,
+    /// Keys of greenlets whose first stack was refused while others hold some: one starts each time one is given back.
+    starved: RefCell<VecDeque<usize>>,
+    /// Wait cells that nobody uses.
+    cells: RefCell<Vec<Arc<WaitCell>>>,
+    /// Who waits until nothing else is ready.
+    pub(super) idlers: RefCell<WaitList>,
+    /// Who waits for all greenlets, or all others, to end; woken whenever one ends and at most one is left.
+    pub(super) leavers: RefCell<WaitList>,
+    /// The pool, once it was asked for.
+    pool: RefCell<Option<Pool>>,
+    /// Where the hub stands.
+    pub(super) stage: Cell<Stage>,
+    /// How many greenlets are parked in the middle of unwinding.
+    pub(super) mid_unwind: Cell<usize>,
+    /// How often a greenlet was resumed.
+    pub(super) resumes: Cell<u64>,
+    /// How often the hub slept.
+    pub(super) sleeps: Cell<u64>,
+    /// The slice that last called `checkpoint`, by the number of resumes, and when it first did.
+    pub(super) slice: Cell<(u64, Option<Instant>)>,
+    /// Whether the log line about foreign threads is out.
+    pub(super) told_foreign: Cell<bool>,
+    /// What to do with unseen panics.
+    on_error: RefCell<OnError>,
+    /// The signal stack for the overflow line, if the thread had none.
+    alt_stack: RefCell<Option<AltStack>>,
+}
+
+/// See [`Inner::stage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Running,
+    /// Greenlets are being killed; only links may still be spawned.
+    ShuttingDown,
+    /// Nothing can be spawned any more.
+    Ended,
+}
+
+impl Inner {
+    /// Makes the hub of this thread.
+    pub(super) fn new(config: Config) -> Rc<Inner> {
+        static HUBS: AtomicU64 = AtomicU64::new(0);
+        let (reactor, bell) = Reactor::new().unwrap_or_else(|error| {
+            panic!("the kernel refused the hub's poll: {error}; is the process out of descriptors?")
+        });
+        stack::install();
+        let (send, calls) = crossbeam_channel::unbounded();
+        let door = Door::new(send, bell);
+        let mut table = Slab::new();
+        assert_eq!(table.insert(None), MAIN);
+        let inner = Rc::new(Inner {
+            config,
+            number: HUBS.fetch_add(1, Ordering::Relaxed),
+            spawned: Cell::new(0),
+            main: current::of_thread(),
+            table: RefCell::new(table),
+            ready: Ready::new(Arc::clone(&door)),
+            urgent: RefCell::new(VecDeque::new()),
+            turn_left: Cell::new(0),
+            timers: RefCell::new(Timers::new()),
+            reactor: RefCell::new(reactor),
+            door,
+            calls: RefCell::new(Some(calls)),
+            stacks: StackPool::new(config.stack_size),
+            starved: RefCell::new(VecDeque::new()),
+            cells: RefCell::new(Vec::new()),
+            idlers: RefCell::new(WaitList::new()),
+            leavers: RefCell::new(WaitList::new()),
+            pool: RefCell::new(None),
+            stage: Cell::new(Stage::Running),
+            mid_unwind: Cell::new(0),
+            resumes: Cell::new(0),
+            sleeps: Cell::new(0),
+            slice: Cell::new((0, None)),
+            told_foreign: Cell::new(false),
+            on_error: RefCell::new(Rc::new(log_unseen)),
+            alt_stack: RefCell::new(AltStack::ensure()),
+        });
+        // SAFETY: the queue lies in the `Rc`, which doesn't move it and which `OWNER` holds until `end` has withdrawn it.
+        unsafe { inner.ready.install() };
+        inner
+    }
+
+    /// The thread ends: suspended greenlets are leaked (their thread-locals are going), and wakes for them are dropped.
+    pub(super) fn end(&self) {
+        self.ready.withdraw();
+        self.stage.set(Stage::Ended);
+        let calls = self.calls.take();
+        std::mem::forget(self.table.take());
+        self.door.close();
+        drop(self.alt_stack.take());
+        drop(calls);
+    }
+
+    pub(crate) fn door(&self) -> Arc<Door> {
+        Arc::clone(&self.door)
+    }
+
+    /// Why nothing can be spawned, if so.
+    pub(crate) fn refuses_spawn(&self) -> Option<&'static str> {
+        match self.stage.get() {
+            Stage::Running => None,
+            Stage::ShuttingDown => Some("this thread's hub is shutting down: nothing can be spawned on it any more"),
+            Stage::Ended => Some("this thread's hub has been shut down: nothing can be spawned on it any more"),
+        }
+    }
+
+    /// An id for a new greenlet.
+    pub(crate) fn next_id(&self) -> GreenletId {
+        self.spawned.set(self.spawned.get() + 1);
+        GreenletId((self.number << 40) + self.spawned.get())
+    }
+
+    /// How many greenlets have not ended; main doesn't count.
+    pub(crate) fn live(&self) -> usize {
+        self.table.borrow().len() - 1
+    }
+
+    /// Adds a greenlet. It is ready at once, or at `start`; `Some(None)` is never.
+    pub(crate) fn add<F, T>(&self, core: Core, f: F, start: Option<Option<Instant>>) -> Rc<Body<F, T>>
+    where
+        F: FnOnce() -> T + 'static,
+        T: 'static,
+    {
+        let body = Rc::new(Body::new(core, f));
+        let key = self.table.borrow_mut().insert(Some(Rc::clone(&body) as Rc<dyn Task>));
+        body.core().key.set(key);
+        match start {
+            None => self.ready.push(key),
+            Some(start) => {
+                body.core().phase.set(Phase::Delayed);
+                if let Some(start) = start {
+                    self.timers.borrow_mut().arm(start, key);
+                }
+            }
+        }
+        body
+    }
+
+    /// Runs a greenlet until it parks, yields or ends.
+    #[inline]
+    pub(super) fn resume(&self, key: usize) {
+        let Some(task) = self.table.borrow().get(key).cloned().flatten() else {
+            return;
+        };
+        let core = task.core();
+        if !core.fiber.has_started() && !self.start(&task) {
+            return;
+        }
+        self.resumes.set(self.resumes.get() + 1);
+        // SAFETY: `task` keeps the core alive until main's, which the hub holds, takes its place.
+        unsafe { current::set(core) };
+        // SAFETY: this is the loop; the fiber has started, and one that has ended is not in the table any more.
+        let ended = unsafe { core.fiber.resume() };
+        // SAFETY: as above.
+        unsafe { current::set(&self.main) };
+        if let Some(stack) = ended {
+            self.stacks.give(stack);
+            self.finish(key);
+        }
+    }
+
+    /// Gives a greenlet its stack. False: there is none, and it waits for one or has ended.
+    #[cold]
+    fn start(&self, task: &Rc<dyn Task>) -> bool {
+        let core = task.core();
+        let stack = match core.stack_size {
+            None => self.stacks.take(),
+            Some(bytes) => self.stacks.take_sized(bytes),
+        };
+        match stack {
+            Ok(stack) => {
+                core.note.bounds.set(stack.bounds());
+                let body = Rc::as_ptr(task);
+                // SAFETY: not started yet. The table holds the task, and with it the fiber, until `finish`, which runs
+                // after the coroutine has ended; or for ever, when the thread ends. `run` doesn't unwind.
+                unsafe { core.fiber.start(stack, move || (*body).run(&Inner::report_unseen)) };
+                true
+            }
+            Err(_) if self.stacks.stats().in_use > 0 => {
+                self.starved.borrow_mut().push_back(core.key.get());
+                false
+            }
+            Err(error) => {
+                let text = format!("greenlet {} could not start: {error}", core.id());
+                task.fail(Box::new(text), &Inner::report_unseen);
+                self.finish(core.key.get());
+                false
+            }
+        }
+    }
+
+    /// A greenlet's body has ended: tells everyone who waits for that.
+    fn finish(&self, key: usize) {
+        let Some(task) = self.table.borrow_mut().remove(key) else {
+            return;
+        };
+        let core = task.core();
+        let Phase::Done(outcome) = core.phase.get() else {
+            unreachable!("the body of greenlet {} has ended without an outcome", core.id());
+        };
+        if let Some(starved) = self.starved.borrow_mut().pop_front() {
+            self.ready.push(starved);
+        }
+        core.joiners.borrow_mut().wake_all();
+        for link in core.links.take() {
+            self.add_link(core, move || link(&outcome));
+        }
+        if self.live() <= 1 {
+            self.leavers.borrow_mut().wake_all();
+        }
+    }
+
+    /// Runs a link of `core` in a greenlet of its own.
+    pub(crate) fn add_link(&self, core: &Core, link: impl FnOnce() + 'static) {
+        let link_core = Core::new(self.next_id(), None, core.note.site, None);
+        link_core.watched.set(false);
+        link_core.is_link.set(true);
+        link_core.killed.set(self.stage.get() != Stage::Running);
+        self.add(link_core, link, None);
+    }
+
+    /// Another thread's closure becomes a greenlet.
+    pub(super) fn accept(&self, call: Call) {
+        let core = Core::new(self.next_id(), None, call.site, None);
+        core.watched.set(false);
+        self.add(core, call.body, None);
+    }
+
+    /// Kills every greenlet but `me`. What is added later is a link, which is born killed.
+    pub(crate) fn kill_all_but(&self, me: &Core) {
+        let tasks: Vec<Rc<dyn Task>> = self.table.borrow().iter().filter_map(|(_, task)| task.clone()).collect();
+        for task in tasks.iter().filter(|task| !std::ptr::eq(task.core(), me)) {
+            self.request_kill(task.core());
+        }
+    }
+
+    /// The hub moves towards its end, never back. Closures of other threads are refused from the first step on.
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.set(self.stage.get().max(stage));
+        drop(self.calls.take());
+    }
+
+    /// Who waits for all greenlets, or all others, to end.
+    pub(crate) fn leavers(&self) -> &RefCell<WaitList> {
+        &self.leavers
+    }
+
+    /// Who waits until nothing else is ready.
+    pub(crate) fn idlers(&self) -> &RefCell<WaitList> {
+        &self.idlers
+    }
+
+    /// Whether the code of `core`, which runs, is unwinding.
+    #[inline]
+    pub(crate) fn is_unwinding(&self, core: &Core) -> bool {
+        unwind::is_unwinding(core, self.mid_unwind.get())
+    }
+
+    /// Lets a greenlet know that it is to end. It is ready afterwards, unless it is in a place where it must not unwind.
+    pub(crate) fn request_kill(&self, core: &Core) {
+        if core.is_done() {
+            return;
+        }
+        core.killed.set(true);
+        let key = core.key.get();
+        if core.phase.get() == Phase::Delayed {
+            self.timers.borrow_mut().disarm(key);
+            core.phase.set(Phase::Live);
+            self.ready.push(key);
+        } else if let Some(parked) = &*core.parked.borrow() {
+            if parked.interruptible && parked.cell.kick(parked.epoch) {
+                self.ready.push(key);
+            }
+        }
+    }
+
+    /// `core` can run, and does so after everyone who could before.
+    #[inline]
+    pub(crate) fn make_ready(&self, core: &Core) {
+        self.ready.push(core.key.get());
+    }
+
+    /// Ends the park of `core`, which is about to begin, at `deadline`.
+    #[inline]
+    pub(crate) fn arm(&self, deadline: Instant, core: &Core) {
+        self.timers.borrow_mut().arm(deadline, core.key.get());
+    }
+
+    /// The park of `core` is over.
+    #[inline]
+    pub(crate) fn disarm(&self, core: &Core) {
+        self.timers.borrow_mut().disarm(core.key.get());
+    }
+
+    /// When the slice that runs began, as far as `checkpoint` knows: `now` if it asks for the first time.
+    #[inline]
+    pub(crate) fn slice_start(&self, now: Instant) -> Instant {
+        let resumes = self.resumes.get();
+        match self.slice.get() {
+            (slice, Some(start)) if slice == resumes => start,
+            _ => {
+                self.slice.set((resumes, Some(now)));
+                now
+            }
+        }
+    }
+
+    /// Main doesn't count as resumed; its next slice begins at its next checkpoint all the same.
+    pub(crate) fn new_slice(&self) {
+        self.slice.set((0, None));
+    }
+
+    pub(crate) fn stacks(&self) -> &StackPool {
+        &self.stacks
+    }
+
+    /// The hub's pool, made on first use.
+    pub(crate) fn pool(&self) -> Pool {
+        self.pool.borrow_mut().get_or_insert_with(|| Pool::new(self.config.threads)).clone()
+    }
+
+    pub(crate) fn set_pool(&self, pool: Pool) {
+        let before = self.pool.borrow_mut().replace(pool);
+        drop(before);
+    }
+
+    /// Whether it has been shut down.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stage.get() == Stage::Ended
+    }
+
+    /// A cell for a wait of this hub, used before or new.
+    #[inline]
+    pub(crate) fn take_cell(&self) -> Arc<WaitCell> {
+        let used = self.cells.borrow_mut().pop();
+        used.unwrap_or_else(|| WaitCell::new(Home::Hub(self.door())))
+    }
+
+    /// A wait is over; its cell may serve another.
+    #[inline]
+    pub(crate) fn give_cell(&self, cell: Arc<WaitCell>) {
+        if cell.is_home(&self.door) {
+            self.cells.borrow_mut().push(cell);
+        }
+    }
+
+    pub(super) fn set_on_error(&self, f: OnError) {
+        *self.on_error.borrow_mut() = f;
+    }
+
+    /// A panic that nobody can ask for any more: on the stack of the greenlet or of the one who dropped its handle.
+    pub(crate) fn report_unseen(core: &Core, error: JoinError) {
+        if error.is_killed() {
+            return;
+        }
+        let payload = error.into_panic();
+        let info = GreenletInfo::of(core);
+        let handler = super::with_current(|hub| hub.map(|hub| Rc::clone(&hub.on_error.borrow())));
+        match handler {
+            None => log_unseen(&info, &*payload),
+            Some(handler) => {
+                let handled = std::panic::catch_unwind(AssertUnwindSafe(|| handler(&info, &*payload)));
+                if let Err(second) = handled {
+                    // A kill or timeout that ended the handler comes back at the next park of whoever runs here.
+                    if !unwind::is_ours(&*second) {
+                        log::error!("the on_error handler panicked: {}", panic_message(&*second));
+                    }
+                    unwind::drop_payload(second);
+                }
+            }
+        }
+        unwind::drop_payload(payload);
+    }
+}
+
+fn log_unseen(info: &GreenletInfo, payload: &(dyn std::any::Any + Send)) {
+    log::error!("{info} panicked: {}", panic_message(payload));
+}

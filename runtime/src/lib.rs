@@ -1,0 +1,90 @@
+//! Green threads with gevent's programming model: plain blocking-looking code, no `async`, no coloured functions.
+//!
+//! A *hub* runs on each OS thread that wants one; *greenlets* run on it one at a time, and each keeps its own stack. What
+//! would stall the hub (a password hash, a compression, a blocking library) goes to a pool of OS threads:
+//! `hub().threadpool().apply(f, args)` parks the calling greenlet alone, and all others go on.
+//!
+//! ```
+//! use std::time::Duration;
+//! use greenroom::{hub, sleep, spawn, timeout};
+//!
+//! // No runtime to start: main is a greenlet too, and runs the others while it waits.
+//! let ticker = spawn(|| {
+//!     for _ in 0..3 {
+//!         sleep(Duration::from_millis(1));
+//!     }
+//!     "ticked"
+//! });
+//!
+//! // Off the hub, with a borrow of what lies here; the ticker goes on.
+//! let password = String::from("correct horse");
+//! let sum = hub().threadpool().apply(|p: &str| p.bytes().map(u64::from).sum::<u64>(), (&password,));
+//! assert_eq!(sum, 1288);
+//!
+//! assert_eq!(ticker.join().unwrap(), "ticked");
+//! assert!(timeout(Duration::from_millis(5), || sleep(Duration::MAX)).is_err());
+//! ```
+//!
+//! # What blocks what
+//!
+//! Everything here that waits *parks*: the greenlet stops and its hub runs others. On main the hub's loop runs
+//! meanwhile. On a thread without a hub (a pool's worker, a plain thread) the same calls block that thread, and no hub is
+//! made by accident. Code that never parks stalls its hub: give it to [`ThreadPool::apply`], or let it call
+//! [`checkpoint`].
+//!
+//! # Limits
+//!
+//! * A greenlet stays on its thread, so `Rc` and thread-locals are sound in it, and one hub uses one core. Start a hub on
+//!   each of several threads to use more.
+//! * A `RefCell` borrow or a `std::sync::Mutex` guard held across a park is still held while others run; a second greenlet
+//!   that takes the same std mutex blocks the thread that could release it. The lock of std's stdout is re-entrant per
+//!   thread, so per hub.
+//! * Kill and timeout unwind. They run destructors, pass through `catch_unwind` only once at a time (a body that swallows
+//!   them meets them again at its next park), and can't cross a frame of C: there they abort, as any panic does.
+//! * `std::thread::panicking()` is per thread. A destructor that parks while its greenlet unwinds shows `true` to the
+//!   greenlets that run meanwhile.
+//! * Greenroom needs unwinding: with `panic = "abort"` it doesn't compile.
+//! * `fork` without `exec` in a process with a hub is not supported.
+//! * Unix only, with Linux on x86-64 and aarch64 first; elsewhere coarser timers and no deadlock report.
+
+#[cfg(panic = "abort")]
+compile_error!("greenroom needs panic = \"unwind\": kill and timeout are delivered by unwinding");
+
+mod big_stack;
+mod ending;
+mod greenlet;
+mod hub;
+mod park;
+mod reactor;
+mod reason;
+mod result;
+mod send;
+mod spawn;
+mod stack;
+pub mod stall;
+mod sys;
+mod threadpool;
+mod time;
+mod timer;
+mod wake;
+
+pub use big_stack::on_big_stack;
+pub use greenlet::GreenletId;
+pub use greenlet::outcome::{JoinError, Outcome};
+pub use greenroom_pool::probe;
+pub use hub::{AlreadyRunning, GreenletInfo, Hub, HubBuilder, HubStats, hub, try_hub};
+pub use result::{AsyncResult, Promise, TaskError, promise};
+pub use send::HubHandle;
+pub use spawn::{Builder, Greenlet, join_all, kill_all, spawn, spawn_later};
+pub use threadpool::{ApplyError, Call, ThreadPool, offload};
+pub use time::{Elapsed, checkpoint, idle, sleep, sleep_until, timeout, yield_now};
+
+/// Whether the code that runs is a greenlet, main not counted.
+///
+/// ```
+/// assert!(!greenroom::in_greenlet());
+/// assert!(greenroom::spawn(greenroom::in_greenlet).join().unwrap());
+/// ```
+pub fn in_greenlet() -> bool {
+    greenlet::current::with(|core| !core.is_main())
+}

@@ -1,0 +1,220 @@
+//! The pool of OS threads as greenlets see it: `apply` parks the caller alone.
+//!
+//! * this file: `ThreadPool`.
+//! * `call`: functions of several arguments, called with a tuple.
+//! * `apply`: a job on the caller's own stack. README.md beside it argues why that is sound.
+//! * `offload`: the call that is right everywhere.
+
+mod apply;
+mod call;
+mod offload;
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use greenroom_pool::{Pool, PoolStats};
+
+pub use call::Call;
+pub use offload::offload;
+
+use crate::greenlet::outcome::panic_message;
+use crate::hub::Hub;
+
+/// A pool of OS threads for work that would stall a hub. Cloning gives the same pool; any thread may use it.
+///
+/// ```
+/// let pool = greenroom::ThreadPool::new(2);
+/// let data = vec![1, 2, 3];
+/// let sum = pool.apply(|data: &[i32]| data.iter().sum::<i32>(), (&data[..],)); // borrows from here
+/// assert_eq!(sum, 6);
+/// ```
+#[derive(Clone, Debug)]
+pub struct ThreadPool {
+    pool: Pool,
+}
+
+impl ThreadPool {
+    /// A pool of at most `max_threads` threads; each is started when a job finds none idle, and leaves after five idle
+    /// seconds. A pool of 0 only queues.
+    ///
+    /// # Panics
+    ///
+    /// When `max_threads` is more than 65,535.
+    ///
+    /// ```
+    /// assert_eq!(greenroom::ThreadPool::new(3).max_threads(), 3);
+    /// ```
+    pub fn new(max_threads: usize) -> ThreadPool {
+        ThreadPool { pool: Pool::new(max_threads) }
+    }
+
+    /// Runs `f` on one of the pool's threads and returns what it returns. Parks the calling greenlet alone until then;
+    /// on main the hub runs meanwhile; on a thread without a hub it blocks that thread. On a worker of this same pool `f`
+    /// is called in place, so that jobs which use their own pool can't deadlock. `args` is a tuple of 0 to 8 arguments.
+    ///
+    /// `f` and its arguments may borrow from the caller, and nothing is allocated: the job lives in the frame of this
+    /// call. A kill or timeout that comes while the job is queued takes it back and unwinds at once; while it runs, it
+    /// is waited for first, and its result is dropped. While the queue is full, the caller parks until there is room.
+    ///
+    /// # Panics
+    ///
+    /// With the payload of `f`'s panic (the worker lives on), and when the pool has been shut down:
+    /// [`try_apply`](ThreadPool::try_apply) gives errors instead.
+    ///
+    /// ```
+    /// let pool = greenroom::hub().threadpool();
+    /// assert_eq!(pool.apply(str::len, ("twelve bytes",)), 12);
+    /// assert_eq!(pool.apply(|a: u32, b: u32, c: u32| a * b + c, (2, 3, 4)), 10);
+    /// ```
+    ///
+    /// What isn't `Send` can't cross:
+    ///
+    /// ```compile_fail
+    /// let shared = std::rc::Rc::new(1);
+    /// greenroom::hub().threadpool().apply(|| *shared, ());
+    /// ```
+    ///
+    /// A result can't borrow what dies with the call:
+    ///
+    /// ```compile_fail
+    /// let pool = greenroom::hub().threadpool();
+    /// let longest: &str = {
+    ///     let text = String::from("short-lived");
+    ///     pool.apply(|text: &str| text, (&text,))
+    /// };
+    /// println!("{longest}");
+    /// ```
+    pub fn apply<F, A>(&self, f: F, args: A) -> F::Output
+    where
+        F: Call<A> + Send,
+        A: Send,
+        F::Output: Send,
+    {
+        if self.pool.is_worker() {
+            return f.call(args);
+        }
+        match apply::run(&self.pool, f, args, apply::WhenFull::Park) {
+            Ok(value) => value,
+            Err(ApplyError::Panicked(payload)) => resume_unwind(payload),
+            Err(error) => panic!("apply: {error}"),
+        }
+    }
+
+    /// [`apply`](ThreadPool::apply) without arguments.
+    ///
+    /// ```
+    /// let name = String::from("greenroom");
+    /// let upper = greenroom::hub().threadpool().run(|| name.to_uppercase());
+    /// assert_eq!(upper, "GREENROOM");
+    /// ```
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.apply(f, ())
+    }
+
+    /// As [`apply`](ThreadPool::apply), with errors in place of panics, and without waiting for room in the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::Panicked`] with the payload of `f`'s panic, [`ApplyError::ShutDown`] when the pool has been shut
+    /// down before `f` began, [`ApplyError::QueueFull`] when its queue is at its limit.
+    ///
+    /// ```
+    /// use greenroom::{ApplyError, ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(1);
+    /// assert_eq!(pool.try_apply(|| 1, ()).unwrap(), 1);
+    /// let error = pool.try_apply(|| std::panic::resume_unwind(Box::new("no")), ()).unwrap_err();
+    /// assert!(matches!(error, ApplyError::Panicked(_)));
+    /// ```
+    pub fn try_apply<F, A>(&self, f: F, args: A) -> Result<F::Output, ApplyError>
+    where
+        F: Call<A> + Send,
+        A: Send,
+        F::Output: Send,
+    {
+        if self.pool.is_worker() {
+            return catch_unwind(AssertUnwindSafe(|| f.call(args))).map_err(ApplyError::Panicked);
+        }
+        apply::run(&self.pool, f, args, apply::WhenFull::Refuse)
+    }
+
+    /// How many threads it has at most.
+    pub fn max_threads(&self) -> usize {
+        self.pool.stats().max_threads
+    }
+
+    /// What the pool is doing and has done.
+    ///
+    /// ```
+    /// let pool = greenroom::ThreadPool::new(1);
+    /// pool.run(|| ());
+    /// assert_eq!(pool.stats().threads, 1);
+    /// ```
+    pub fn stats(&self) -> PoolStats {
+        self.pool.stats()
+    }
+}
+
+/// A pool made with [`greenroom_pool`]'s builder, under another view.
+///
+/// ```
+/// let pool = greenroom_pool::Pool::builder().max_threads(2).name("images").build();
+/// let images = greenroom::ThreadPool::from(pool);
+/// assert_eq!(images.run(|| std::thread::current().name().unwrap().to_owned()), "images-1");
+/// ```
+impl From<Pool> for ThreadPool {
+    fn from(pool: Pool) -> ThreadPool {
+        ThreadPool { pool }
+    }
+}
+
+impl Hub {
+    /// This hub's pool: 10 threads unless the builder or `GREENROOM_THREADS` says otherwise. It is made on first use and
+    /// starts no thread before the first job.
+    ///
+    /// ```
+    /// assert_eq!(greenroom::hub().threadpool().max_threads(), 10);
+    /// ```
+    pub fn threadpool(&self) -> ThreadPool {
+        self.inner().pool().into()
+    }
+
+    /// Gives the hub another pool, for instance one that several hubs share. Jobs that are under way stay where they are.
+    ///
+    /// ```
+    /// let shared = greenroom::ThreadPool::new(4);
+    /// greenroom::hub().set_threadpool(shared.clone());
+    /// assert_eq!(greenroom::hub().threadpool().max_threads(), 4);
+    /// ```
+    pub fn set_threadpool(&self, pool: ThreadPool) {
+        self.inner().set_pool(pool.pool);
+    }
+}
+
+/// Why `try_apply` has no value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The function panicked, with this payload.
+    Panicked(Box<dyn Any + Send>),
+    /// The pool has been shut down; the function did not run.
+    ShutDown,
+    /// The pool's queue is at its limit; the function did not run.
+    QueueFull,
+}
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApplyError::Panicked(payload) => write!(f, "the job panicked: {}", panic_message(&**payload)),
+            ApplyError::ShutDown => f.write_str("the pool has been shut down; the job did not run"),
+            ApplyError::QueueFull => {
+                f.write_str("the pool's queue is full; the job did not run: use apply to wait for room")
+            }
+        }
+    }
+}
+
+impl Error for ApplyError {}

@@ -1,0 +1,131 @@
+//! The wake protocols under the model checker:
+//! `RUSTFLAGS="--cfg loom" cargo test -p greenroom --release --lib models`
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::{Bell, Door, Home, Settled, WaitCell, Waiter};
+
+fn door() -> Arc<Door> {
+    let (calls, _) = crossbeam_channel::unbounded();
+    Door::new(calls, Bell::silent())
+}
+
+/// The hub's side of the protocol: announce, look again, sleep. Returns the keys and how often the bell was rung.
+fn collect(door: &Door, wanted: usize) -> (Vec<usize>, usize) {
+    let (mut keys, mut rings, mut sleeps) = (Vec::new(), 0, 0);
+    loop {
+        keys.extend(door.collect());
+        if keys.len() == wanted {
+            assert!(rings <= sleeps, "the bell was rung although the hub was awake");
+            return (keys, rings);
+        }
+        door.announce_sleep();
+        if door.is_quiet() {
+            sleeps += 1;
+            rings += door.bell().sleep();
+        }
+        door.awake();
+    }
+}
+
+fn parked(door: &Arc<Door>, key: usize) -> (Arc<WaitCell>, u64) {
+    let cell = WaitCell::new(Home::Hub(Arc::clone(door)));
+    let epoch = cell.begin(key);
+    assert!(cell.arm(epoch));
+    (cell, epoch)
+}
+
+/// Two threads wake two greenlets of a hub that goes to sleep: both arrive.
+#[test]
+fn no_wake_is_lost_to_a_hub_that_goes_to_sleep() {
+    loom::model(|| {
+        let door = door();
+        let threads: Vec<_> = (1..=2)
+            .map(|key| {
+                let (cell, epoch) = parked(&door, key);
+                let waiter = Waiter::new(&cell, epoch);
+                thread::spawn(move || assert!(waiter.wake()))
+            })
+            .collect();
+        let (mut keys, _) = collect(&door, 2);
+        keys.sort_unstable();
+        assert_eq!(keys, [1, 2]);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// A wake races with the park it is meant for: either the park doesn't happen, or the hub gets the key, once.
+#[test]
+fn a_wake_before_during_or_after_the_park_counts_once() {
+    loom::model(|| {
+        let door = door();
+        let cell = WaitCell::new(Home::Hub(Arc::clone(&door)));
+        let epoch = cell.begin(7);
+        let waiters = [Waiter::new(&cell, epoch), Waiter::new(&cell, epoch)];
+        let threads = waiters.map(|waiter| thread::spawn(move || waiter.wake()));
+        if cell.arm(epoch) {
+            assert_eq!(collect(&door, 1).0, [7]);
+        }
+        assert_eq!(cell.settle(epoch), Settled::Notified);
+        let woke = threads.map(|thread| thread.join().unwrap());
+        // The second wake may come before the owner settled (refused) or after (counted for the next park).
+        assert!(woke[0] || woke[1]);
+        assert!(door.is_quiet(), "made ready twice");
+    });
+}
+
+/// The hub's own timer and a foreign wake race for a parked greenlet: one of them makes it ready.
+#[test]
+fn a_deadline_and_a_wake_make_ready_once() {
+    loom::model(|| {
+        let door = door();
+        let (cell, epoch) = parked(&door, 3);
+        let waiter = Waiter::new(&cell, epoch);
+        let thread = thread::spawn(move || waiter.wake());
+        if cell.kick(epoch) {
+            assert_eq!(cell.settle(epoch), Settled::Kicked);
+            let woken_later = thread.join().unwrap();
+            let late = if woken_later { Settled::Notified } else { Settled::Untouched };
+            assert_eq!(cell.settle(epoch), late);
+            assert!(door.is_quiet());
+        } else {
+            assert_eq!(collect(&door, 1).0, [3]);
+            assert_eq!(cell.settle(epoch), Settled::Notified);
+            assert!(thread.join().unwrap());
+        }
+    });
+}
+
+/// A waiter of an earlier wait does nothing to the next one on the same cell.
+#[test]
+fn a_stale_waiter_wakes_nobody() {
+    loom::model(|| {
+        let door = door();
+        let cell = WaitCell::new(Home::Hub(Arc::clone(&door)));
+        let first = cell.begin(1);
+        let stale = Waiter::new(&cell, first);
+        let thread = thread::spawn(move || stale.wake());
+        let second = cell.begin(1);
+        assert!(cell.arm(second), "a stale wake reached the next wait");
+        thread.join().unwrap();
+        assert!(cell.is_parked(second));
+        assert!(door.is_quiet());
+    });
+}
+
+/// What is delivered to a hub that ends meanwhile is dropped, not leaked (cells hold the door, and the door the cells).
+#[test]
+fn a_closed_door_keeps_nothing() {
+    loom::model(|| {
+        let door = door();
+        let (cell, epoch) = parked(&door, 1);
+        let waiter = Waiter::new(&cell, epoch);
+        let thread = thread::spawn(move || waiter.wake());
+        door.close();
+        thread.join().unwrap();
+        assert!(door.is_quiet());
+        assert_eq!(Arc::strong_count(&cell), 1);
+    });
+}
