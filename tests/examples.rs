@@ -152,10 +152,12 @@ fn stall_prints_one_json_object() {
     let ratio = figure("direct_max_ms") / figure("offloaded_max_ms");
     assert!((figure("ratio") / ratio - 1.0).abs() < 1e-6, "{figures}");
 
-    // No tick while the hub hashes: the longest gap holds the whole hash, on any machine.
-    assert!(figure("direct_max_ms") >= figure("request_direct_ms"), "{figures}");
+    // No tick while the hub hashes: the longest gap holds the whole hash, which is all but the whole request.
+    assert!(figure("direct_max_ms") > figure("request_direct_ms") * 0.9, "{figures}");
     // A ticker that sleeps for an interval can't tick more often.
     assert!(figure("offloaded_max_ms") >= figure("interval_ms"), "{figures}");
+    assert!(figure("offloaded_p99_ms") >= figure("offloaded_p50_ms"), "{figures}");
+    assert!(figure("offloaded_p50_ms") > 0.0, "{figures}");
     assert!(figure("direct_worst_ms") >= figure("direct_max_ms"), "{figures}");
     assert!(figure("offloaded_worst_ms") >= figure("offloaded_max_ms"), "{figures}");
 }

@@ -1,6 +1,7 @@
 //! Command lines of the examples: clap, with every complaint cut to one line.
 
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -27,7 +28,12 @@ pub(crate) fn parse<T: Parser>() -> Result<T, ExitCode> {
 }
 
 /// Reports an error that names the value it is about, in the form of the command line's own.
-pub(crate) fn fail(error: &dyn Error) -> ExitCode {
+pub(crate) fn fail(error: &(dyn Error + 'static)) -> ExitCode {
+    let io_error = error.downcast_ref::<io::Error>();
+    if io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        // Whoever reads the output has seen enough, as `head` does.
+        return ExitCode::SUCCESS;
+    }
     eprintln!("error: {error}");
     ExitCode::from(BAD_VALUE)
 }

@@ -84,5 +84,5 @@ pub(crate) fn print_json(answers: &[Answer]) -> io::Result<()> {
 }
 
 fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    duration.as_nanos() as f64 / 1e6
 }

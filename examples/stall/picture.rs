@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::iter;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -72,7 +73,8 @@ struct Lane<'a> {
 
 impl Lane<'_> {
     fn longest_gap(&self) -> Range<Duration> {
-        let gaps = self.ticks.windows(2).map(|pair| pair[0]..pair[1]);
+        let before = iter::once(&Duration::ZERO).chain(self.ticks);
+        let gaps = before.zip(self.ticks).map(|(&before, &tick)| before..tick);
         gaps.max_by_key(|gap| gap.end - gap.start).unwrap_or_default()
     }
 
@@ -193,9 +195,12 @@ impl Canvas {
         self.longest_gap(&lane.longest_gap(), hub..hub + ROW);
 
         self.row("hub", hub, ROW, &lane.on_hub);
+        // Thin enough to stay apart, however many there are.
+        let apart = self.x(self.interval) - self.x(Duration::ZERO);
+        let thick = (apart * 0.4).min(2.0);
         for &tick in lane.ticks {
             let x = self.x(tick);
-            self.svg.line((x, hub + 5.0), (x, hub + ROW - 5.0), TICK, 2.0);
+            self.svg.line((x, hub + 5.0), (x, hub + ROW - 5.0), TICK, thick);
         }
         for (index, hashes) in lane.on_workers.iter().enumerate() {
             let name = match (index, lane.on_workers.len()) {
@@ -214,9 +219,10 @@ impl Canvas {
         self.svg.text((PLOT.start - 14.0, middle + 5.0), Anchor::End, plain(INK), name);
         self.svg.line((PLOT.start, middle), (PLOT.end, middle), RULE, 1.5);
         for hash in hashes {
-            let (left, right) = (self.x(hash.start), self.x(hash.end));
+            // A hair shorter, so that one ends visibly before the next.
+            let (left, right) = (self.x(hash.start) + 0.5, self.x(hash.end) - 0.5);
             let thick = (height * 0.6).max(4.0);
-            self.svg.rectangle((left, middle - thick / 2.0), (right - left, thick), HASH, 1.0);
+            self.svg.rectangle((left, middle - thick / 2.0), ((right - left).max(0.5), thick), HASH, 1.0);
             let label = format!("hash {}", milliseconds(hash.end - hash.start));
             if thick >= 18.0 && right - left > text_width(&label) + 12.0 {
                 let white = Font { size: 14, bold: false, colour: "#ffffff" };

@@ -18,7 +18,8 @@ pub(crate) struct Report<'a> {
     speedups: &'a Speedups,
     cores: usize,
     pool_threads: usize,
-    idle: Figures,
+    /// Of the longest gaps with no hash at all: median and worst.
+    idle: [Duration; 2],
     direct: Figures,
     offloaded: Figures,
 }
@@ -44,14 +45,16 @@ impl Figures {
         for round in rest {
             gaps.add(&round.gaps.histogram).expect("the histograms are made alike");
         }
-        let longest = || rounds.iter().map(|round| round.gaps.max);
+        let [longest, worst] = median_and_worst(rounds.iter().map(|round| round.gaps.max));
+        // The histogram rounds up.
+        let percentile = |quantile| Duration::from_nanos(gaps.value_at_quantile(quantile)).min(worst);
         Figures {
-            longest: median(longest()),
-            worst: longest().max().unwrap_or_default(),
-            p50: Duration::from_nanos(gaps.value_at_quantile(0.5)),
-            p99: Duration::from_nanos(gaps.value_at_quantile(0.99)),
-            request: median(rounds.iter().map(|round| round.request)),
-            cpu: median(rounds.iter().map(|round| round.cpu)),
+            longest,
+            worst,
+            p50: percentile(0.5),
+            p99: percentile(0.99),
+            request: median(rounds.iter().map(|round| round.request).collect()),
+            cpu: median(rounds.iter().map(|round| round.cpu).collect()),
         }
     }
 }
@@ -63,7 +66,7 @@ impl Report<'_> {
             speedups,
             cores: thread::available_parallelism().map_or(1, usize::from),
             pool_threads: hub().threadpool().max_threads(),
-            idle: Figures::of(&rounds.idle),
+            idle: median_and_worst(rounds.idle()),
             direct: Figures::of(&rounds.direct),
             offloaded: Figures::of(&rounds.offloaded),
         }
@@ -80,8 +83,8 @@ impl Report<'_> {
             "offloaded_worst_ms": milliseconds(offloaded.worst),
             "offloaded_p99_ms": milliseconds(offloaded.p99),
             "offloaded_p50_ms": milliseconds(offloaded.p50),
-            "idle_max_ms": milliseconds(idle.longest),
-            "idle_worst_ms": milliseconds(idle.worst),
+            "idle_max_ms": milliseconds(idle[0]),
+            "idle_worst_ms": milliseconds(idle[1]),
             "ratio": direct.longest.div_duration_f64(offloaded.longest),
             "request_direct_ms": milliseconds(direct.request),
             "request_offloaded_ms": milliseconds(offloaded.request),
@@ -124,10 +127,10 @@ impl Report<'_> {
     fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { idle, direct, offloaded, .. } = self;
         let ratio = |of: fn(&Figures) -> Duration| format!("{:.2}x", of(direct).div_duration_f64(of(offloaded)));
-        let [idle_longest, idle_worst, idle_p50, idle_p99, _, idle_cpu] = idle.cells();
         writeln!(f, "{:<20}{:>18}{:>19}", "", "longest gap", "all gaps")?;
         row(f, "milliseconds", ["median", "worst", "p50", "p99", "request", "CPU"])?;
-        row(f, "no hash", [&idle_longest, &idle_worst, &idle_p50, &idle_p99, "", &idle_cpu])?;
+        let [idle, idle_worst] = idle.map(cell);
+        row(f, "no hash", [&idle, &idle_worst, "", "", "", ""])?;
         row(f, "on the hub", direct.cells())?;
         row(f, "offloaded", offloaded.cells())?;
         row(
@@ -144,7 +147,11 @@ impl Report<'_> {
         )?;
         row(f, "gevent, on the hub", ["64", "", "", "", "", ""])?;
         row(f, "gevent, offloaded", ["6", "", "", "", "", ""])?;
-        writeln!(f, "(gevent 25.9.1 on CPython 3.11: one hash of 600,000 iterations)")
+        writeln!(f, "(gevent 25.9.1 on CPython 3.11: one hash of 600,000 iterations)")?;
+        if self.options.jobs > 1 {
+            writeln!(f, "(request: the slowest of {})", self.options.jobs)?;
+        }
+        Ok(())
     }
 
     fn probe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,21 +172,21 @@ impl Report<'_> {
 
     fn meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { options, idle, direct, offloaded, .. } = self;
-        let work = match options.jobs {
-            1 => "the hash".to_owned(),
-            jobs => format!("{jobs} hashes"),
+        let (work, request) = match options.jobs {
+            1 => ("the hash".to_owned(), "request"),
+            jobs => (format!("{jobs} hashes"), "slowest request"),
         };
         let ms = |duration| format!("{:.1} ms", milliseconds(duration));
+        let more_or_less = if offloaded.request < direct.request { "less" } else { "more" };
         writeln!(
             f,
             "Called straight on the hub, {work} froze every other greenlet for {}. Offloaded, nobody\n\
-             waited longer than {}; with no hash at all that is {}. The request took {} {}\n\
-             and the CPU time is {:.2} times what it was: only the waiting of everyone else is gone.",
+             waited longer than {}; with no hash at all that is {}. The {request} took {} {more_or_less},\n\
+             and the CPU time is {:.2} times what it was: what offloading saves is everyone else's waiting.",
             ms(direct.longest),
             ms(offloaded.longest),
-            ms(idle.longest),
+            ms(idle[0]),
             ms(direct.request.abs_diff(offloaded.request)),
-            if offloaded.request < direct.request { "less" } else { "more" },
             offloaded.cpu.div_duration_f64(direct.cpu),
         )
     }
@@ -213,21 +220,31 @@ impl Figures {
     /// In milliseconds, in the order of the table's columns.
     fn cells(&self) -> [String; 6] {
         let Figures { longest, worst, p50, p99, request, cpu } = *self;
-        [longest, worst, p50, p99, request, cpu].map(|it| format!("{:.1}", milliseconds(it)))
+        [longest, worst, p50, p99, request, cpu].map(cell)
     }
 }
 
+fn median_and_worst(durations: impl Iterator<Item = Duration>) -> [Duration; 2] {
+    let durations: Vec<_> = durations.collect();
+    let worst = durations.iter().max().copied().unwrap_or_default();
+    [median(durations), worst]
+}
+
 /// The middle one, or the mean of the middle two.
-fn median(durations: impl Iterator<Item = Duration>) -> Duration {
-    let mut sorted: Vec<_> = durations.collect();
-    sorted.sort_unstable();
-    let upper = sorted[sorted.len() / 2];
-    let lower = sorted[(sorted.len() - 1) / 2];
+fn median(mut durations: Vec<Duration>) -> Duration {
+    durations.sort_unstable();
+    let upper = durations[durations.len() / 2];
+    let lower = durations[(durations.len() - 1) / 2];
     (lower + upper) / 2
 }
 
+/// Of the table.
+fn cell(duration: Duration) -> String {
+    format!("{:.1}", milliseconds(duration))
+}
+
 fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    duration.as_nanos() as f64 / 1e6
 }
 
 /// "1 hash", "2 hashes".

@@ -40,8 +40,6 @@ pub(crate) struct Round {
 
 /// All rounds of each kind.
 pub(crate) struct Rounds {
-    /// The ticker beside a sleeper: what this machine does to it anyway.
-    pub(crate) idle: Vec<Round>,
     /// Hashes called straight on the hub.
     pub(crate) direct: Vec<Round>,
     /// Hashes handed to the hub's thread pool.
@@ -49,29 +47,25 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Measures idle, direct, offloaded, idle, direct … so that a slow spell of the machine meets
-    /// all of them. Calls `done` after each round of the three.
+    /// Measures direct, offloaded, direct … so that a slow spell of the machine meets both. Calls `done` after each pair.
     pub(crate) fn measure(options: &Options, hash: Hash, done: impl Fn()) -> Result<Rounds, WrongKey> {
-        let mut rounds = Rounds { idle: vec![], direct: vec![], offloaded: vec![] };
+        let mut rounds = Rounds { direct: vec![], offloaded: vec![] };
         for _ in 0..options.rounds() {
-            let direct = beside_ticker(options, || requests(Way::Direct, options.jobs, hash))?;
-            let offloaded = beside_ticker(options, || requests(Way::Offloaded, options.jobs, hash))?;
-            let as_long = direct.request;
-            let idle = beside_ticker(options, || {
-                sleep(as_long);
-                Ok(vec![])
-            })?;
-            rounds.idle.push(idle);
-            rounds.direct.push(direct);
-            rounds.offloaded.push(offloaded);
+            rounds.direct.push(beside_ticker(Way::Direct, options, hash)?);
+            rounds.offloaded.push(beside_ticker(Way::Offloaded, options, hash)?);
             done();
         }
         Ok(rounds)
     }
+
+    /// The longest gap with no hash at all, of each round.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = Duration> {
+        self.direct.iter().chain(&self.offloaded).map(|round| round.gaps.idle_floor)
+    }
 }
 
-/// Runs `work` beside a ticker, with a few quiet intervals before and after it.
-fn beside_ticker(options: &Options, work: impl FnOnce() -> Result<Vec<Run>, WrongKey>) -> Result<Round, WrongKey> {
+/// Hashes beside a ticker, with a few quiet intervals before and after it.
+fn beside_ticker(way: Way, options: &Options, hash: Hash) -> Result<Round, WrongKey> {
     // Half an interval more than a whole number, so that the work begins between two ticks.
     let quiet = options.interval() * 13 / 2;
     let mut start = Instant::now();
@@ -83,7 +77,7 @@ fn beside_ticker(options: &Options, work: impl FnOnce() -> Result<Vec<Run>, Wron
         start = Instant::now();
         sleep(quiet);
         let arrival = Instant::now();
-        runs = work();
+        runs = requests(way, options.jobs, hash);
         request = arrival.elapsed();
         sleep(quiet);
     });

@@ -97,7 +97,7 @@ fn deliver(core: &Core, unwinding: bool) {
     if !unwinding && core.is_kill_due() {
         unwind::raise(core, Interrupt::Kill);
     }
-    if core.next_scope(unwinding).is_some() {
+    if core.has_scopes() {
         if let Some(id) = core.take_expired(Instant::now(), unwinding) {
             unwind::raise(core, Interrupt::Elapsed(id));
         }

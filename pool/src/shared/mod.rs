@@ -4,6 +4,8 @@
 //! performs it, `worker` the threads, `wakers` those who wait for the pool. README.md argues why no job is lost and no worker
 //! sleeps on.
 
+#[cfg(test)]
+mod refused;
 mod wakers;
 mod word;
 mod worker;

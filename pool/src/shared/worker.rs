@@ -11,7 +11,8 @@ use crate::census;
 
 /// Starts a thread that runs the body, or says why the system doesn't allow it.
 pub(crate) type Starter = fn(thread::Builder, Body) -> io::Result<()>;
-type Body = Box<dyn FnOnce() + Send>;
+/// What such a thread does.
+pub(super) type Body = Box<dyn FnOnce() + Send>;
 
 /// The shortest wait for a message. The word may count a job whose submitter hasn't pushed it yet; who waited for it
 /// without any patience would spin.

@@ -16,6 +16,9 @@ use crate::wake::{WaitCell, WaitList};
 /// The hub's key of its main greenlet.
 pub(crate) const MAIN: usize = 0;
 
+/// The key of the core that stands for the loop; in no table.
+const SCHEDULER: usize = usize::MAX;
+
 /// A link: what to do when the greenlet ends.
 pub(crate) type Link = Box<dyn FnOnce(&Outcome)>;
 
@@ -129,6 +132,14 @@ impl Core {
         Core::new(GreenletId(0), None, Location::caller(), None)
     }
 
+    /// For the hub's loop.
+    #[track_caller]
+    pub(crate) fn of_scheduler() -> Core {
+        let core = Core::of_thread();
+        core.key.set(SCHEDULER);
+        core
+    }
+
     pub(crate) fn id(&self) -> GreenletId {
         GreenletId(self.note.id)
     }
@@ -141,6 +152,10 @@ impl Core {
     #[inline]
     pub(crate) fn is_kill_due(&self) -> bool {
         self.killed.get() && self.phase.get() == Phase::Live
+    }
+
+    pub(crate) fn is_scheduler(&self) -> bool {
+        self.key.get() == SCHEDULER
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -159,6 +174,12 @@ impl Core {
     pub(crate) fn pop_scope(&self, id: u64) {
         let mut scopes = self.scopes.borrow_mut();
         while scopes.pop().is_some_and(|scope| scope.id != id) {}
+    }
+
+    /// Whether it is inside of a timeout.
+    #[inline]
+    pub(crate) fn has_scopes(&self) -> bool {
+        !self.scopes.borrow().is_empty()
     }
 
     /// When the first of its timeouts expires that could be raised.

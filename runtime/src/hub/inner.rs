@@ -36,12 +36,12 @@ pub(crate) struct Inner {
     pub(super) spawned: Cell<u64>,
     /// The thread's own core.
     pub(super) main: Rc<Core>,
+    /// What stands for the loop itself while it runs: a core that can neither park nor yield.
+    scheduler: Core,
     /// Greenlets that haven't ended, by key. `MAIN`'s place is taken by `None`.
     pub(super) table: RefCell<Slab<Option<Rc<dyn Task>>>>,
     /// Greenlets that can run, main among them.
     pub(super) ready: Ready,
-    /// Those that were made ready by a deadline or another thread: they go first in the next turn.
-    pub(super) urgent: RefCell<VecDeque<usize>>,
     /// How many more resumes until the loop looks at what came from outside.
     pub(super) turn_left: Cell<usize>,
     /// The deadline of each parked or delayed greenlet that has one.
@@ -109,9 +109,9 @@ impl Inner {
             number: HUBS.fetch_add(1, Ordering::Relaxed),
             spawned: Cell::new(0),
             main: current::of_thread(),
+            scheduler: Core::of_scheduler(),
             table: RefCell::new(table),
             ready: Ready::new(Arc::clone(&door)),
-            urgent: RefCell::new(VecDeque::new()),
             turn_left: Cell::new(0),
             timers: RefCell::new(Timers::new()),
             reactor: RefCell::new(reactor),
@@ -196,29 +196,47 @@ impl Inner {
     /// Runs a greenlet until it parks, yields or ends.
     #[inline]
     pub(super) fn resume(&self, key: usize) {
-        let Some(task) = self.table.borrow().get(key).cloned().flatten() else {
-            return;
+        let core: *const Core = match self.table.borrow().get(key) {
+            Some(Some(task)) => task.core(),
+            _ => return,
         };
-        let core = task.core();
-        if !core.fiber.has_started() && !self.start(&task) {
+        // SAFETY: the core lies in the task, which the table holds until `finish`; only the loop, below, calls that.
+        let core = unsafe { &*core };
+        if !core.fiber.has_started() && !self.start(key) {
             return;
         }
         self.resumes.set(self.resumes.get() + 1);
-        // SAFETY: `task` keeps the core alive until main's, which the hub holds, takes its place.
+        // SAFETY: the core is alive, as above, until the scheduler's takes its place.
         unsafe { current::set(core) };
         // SAFETY: this is the loop; the fiber has started, and one that has ended is not in the table any more.
         let ended = unsafe { core.fiber.resume() };
-        // SAFETY: as above.
-        unsafe { current::set(&self.main) };
+        self.enter_loop();
         if let Some(stack) = ended {
             self.stacks.give(stack);
             self.finish(key);
         }
     }
 
+    /// From here on the loop runs, and no greenlet's code, nor main's.
+    #[inline]
+    pub(super) fn enter_loop(&self) {
+        // SAFETY: the scheduler lies in the hub, and gives way to a greenlet or main before that ends.
+        unsafe { current::set(&self.scheduler) };
+    }
+
+    /// From here on main's code runs.
+    #[inline]
+    pub(super) fn leave_loop(&self) {
+        // SAFETY: the thread's own.
+        unsafe { current::set(&self.main) };
+    }
+
     /// Gives a greenlet its stack. False: there is none, and it waits for one or has ended.
     #[cold]
-    fn start(&self, task: &Rc<dyn Task>) -> bool {
+    fn start(&self, key: usize) -> bool {
+        let Some(task) = self.table.borrow().get(key).cloned().flatten() else {
+            return false;
+        };
         let core = task.core();
         let stack = match core.stack_size {
             None => self.stacks.take(),
@@ -227,7 +245,7 @@ impl Inner {
         match stack {
             Ok(stack) => {
                 core.note.bounds.set(stack.bounds());
-                let body = Rc::as_ptr(task);
+                let body = Rc::as_ptr(&task);
                 // SAFETY: not started yet. The table holds the task, and with it the fiber, until `finish`, which runs
                 // after the coroutine has ended; or for ever, when the thread ends. `run` doesn't unwind.
                 unsafe { core.fiber.start(stack, move || (*body).run(&Inner::report_unseen)) };

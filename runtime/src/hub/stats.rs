@@ -39,7 +39,7 @@ impl Inner {
         let stacks = self.stacks.stats();
         HubStats {
             greenlets: self.live(),
-            ready: self.ready.len() + self.urgent.borrow().len(),
+            ready: self.ready.len(),
             timers: self.timers.borrow().len(),
             spawned: self.spawned.get(),
             resumes: self.resumes.get(),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::inner::Inner;
 use crate::greenlet::core::{Core, MAIN, Phase};
+use crate::wake::Call;
 
 /// Resumes of one turn that come from the ready queue.
 const BUDGET: usize = 64;
@@ -24,8 +25,12 @@ impl Inner {
     pub(crate) fn switch_out(&self, core: &Core, unwinding: bool) -> Result<(), String> {
         self.mid_unwind.set(self.mid_unwind.get() + usize::from(unwinding));
         let result = if core.is_main() {
-            self.run_until_main()
+            self.enter_loop();
+            let result = self.run_until_main();
+            self.leave_loop();
+            result
         } else {
+            assert!(!core.is_scheduler(), "the hub's own loop can't park: a logger or Waker of this thread tried to");
             // SAFETY: `core` is the one that runs, on its own coroutine.
             unsafe { core.fiber.suspend() };
             Ok(())
@@ -38,11 +43,10 @@ impl Inner {
         loop {
             if self.turn_left.get() == 0 {
                 self.look()?;
-                self.turn_left.set(self.urgent.borrow().len() + self.ready.len().min(BUDGET));
+                self.turn_left.set(self.ready.turn(BUDGET));
             }
             self.turn_left.set(self.turn_left.get() - 1);
-            let urgent = self.urgent.borrow_mut().pop_front();
-            match urgent.or_else(|| self.ready.pop()) {
+            match self.ready.pop() {
                 Some(MAIN) => return Ok(()),
                 Some(key) => self.resume(key),
                 None => self.turn_left.set(0),
@@ -55,17 +59,13 @@ impl Inner {
         self.turn_left.set(0);
     }
 
-    fn has_ready(&self) -> bool {
-        self.ready.len() > 0 || !self.urgent.borrow().is_empty()
-    }
-
     /// Takes in what has come from outside; sleeps until there is something to resume.
     fn look(&self) -> Result<(), String> {
         let mut patience = PATIENCE;
         loop {
             self.receive();
             self.fire();
-            if self.has_ready() || self.release_idlers() {
+            if !self.ready.is_empty() || self.release_idlers() {
                 return Ok(());
             }
             self.sleep(&mut patience)?;
@@ -74,16 +74,19 @@ impl Inner {
 
     /// Other threads' wakes and closures.
     pub(crate) fn receive(&self) {
-        if !self.door.is_quiet() {
-            self.urgent.borrow_mut().extend(self.door.collect());
+        if self.door.is_quiet() {
+            return;
         }
-        loop {
-            let call = self.calls.borrow().as_ref().and_then(|calls| calls.try_recv().ok());
-            match call {
-                Some(call) => self.accept(call),
-                None => return,
+        self.ready.extend_urgent(self.door.collect());
+        while self.door.take_calls() {
+            while let Some(call) = self.next_call() {
+                self.accept(call);
             }
         }
+    }
+
+    fn next_call(&self) -> Option<Call> {
+        self.calls.borrow().as_ref()?.try_recv().ok()
     }
 
     /// Deadlines that have passed.
@@ -95,7 +98,7 @@ impl Inner {
         let now = Instant::now();
         while let Some(key) = timers.pop_due(now) {
             if self.is_ready_at_deadline(key) {
-                self.urgent.borrow_mut().push_back(key);
+                self.ready.push_urgent(key);
             }
         }
     }
@@ -123,8 +126,7 @@ impl Inner {
     /// Sleeps until the next deadline or until another thread rings.
     fn sleep(&self, patience: &mut Duration) -> Result<(), String> {
         self.door.announce_sleep();
-        let has_calls = self.calls.borrow().as_ref().is_some_and(|calls| !calls.is_empty());
-        if self.door.is_quiet() && !has_calls {
+        if self.door.is_quiet() {
             let deadline = self.timers.borrow().next();
             let at_most = deadline.is_none().then_some(*patience);
             self.sleeps.set(self.sleeps.get() + 1);

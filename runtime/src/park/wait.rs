@@ -100,10 +100,6 @@ impl Wait {
         deadline: Option<Instant>,
         shielded: bool,
     ) -> Result<Woken, Interrupt> {
-        assert!(
-            core.parked.borrow().is_none(),
-            "the hub's own loop can't park: a Waker or logger of this thread tried to"
-        );
         let unwinding = hub.is_unwinding(core);
         let interruptible = !shielded && !unwinding;
         if interruptible && core.is_kill_due() {

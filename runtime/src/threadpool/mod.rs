@@ -82,7 +82,7 @@ impl ThreadPool {
     /// let pool = greenroom::hub().threadpool();
     /// let longest: &str = {
     ///     let text = String::from("short-lived");
-    ///     pool.apply(|text: &str| text, (&text,))
+    ///     pool.apply(str::trim, (&text[..],))
     /// };
     /// println!("{longest}");
     /// ```

@@ -33,6 +33,8 @@ pub(crate) struct Door {
     inbox: Inbox,
     /// Closures; the hub holds the receiver, and a send fails once the hub has ended.
     calls: Sender<Call>,
+    /// Set after a closure was sent, cleared before the closures are taken.
+    has_calls: AtomicBool,
     /// `AWAKE` or `ASLEEP`. Only the hub writes `ASLEEP`.
     state: AtomicU8,
     /// Set for good when the hub ends; whoever delivers after that empties the inbox again.
@@ -43,7 +45,14 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(calls: Sender<Call>, bell: Bell) -> Arc<Door> {
-        Arc::new(Door { inbox: Inbox::new(), calls, state: AtomicU8::new(AWAKE), closed: AtomicBool::new(false), bell })
+        Arc::new(Door {
+            inbox: Inbox::new(),
+            calls,
+            has_calls: AtomicBool::new(false),
+            state: AtomicU8::new(AWAKE),
+            closed: AtomicBool::new(false),
+            bell,
+        })
     }
 
     /// Any thread: leaves a woken cell for the hub.
@@ -58,6 +67,7 @@ impl Door {
     /// Any thread: asks the hub to run a closure. Gives it back when the hub has ended.
     pub(crate) fn send(&self, call: Call) -> Result<(), Call> {
         self.calls.send(call).map_err(|refused| refused.0)?;
+        self.has_calls.store(true, Ordering::SeqCst);
         self.knock();
         Ok(())
     }
@@ -73,9 +83,15 @@ impl Door {
         self.inbox.take().map(|cell| cell.key())
     }
 
-    /// The hub's thread: whether `collect` would find something.
+    /// The hub's thread: whether closures were sent since it was last asked.
+    pub(crate) fn take_calls(&self) -> bool {
+        self.has_calls.load(Ordering::Relaxed) && self.has_calls.swap(false, Ordering::SeqCst)
+    }
+
+    /// The hub's thread: whether neither `collect` nor `take_calls` would find something.
+    #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.inbox.is_empty()
+        self.inbox.is_empty() && !self.has_calls.load(Ordering::SeqCst)
     }
 
     /// The hub's thread: from here on whoever brings something rings. The hub must look once more before it sleeps.

@@ -14,30 +14,52 @@ thread_local! {
 
 /// Keys of greenlets that can run, in the order in which they became so.
 pub(crate) struct Ready {
-    /// The queue. Never borrowed while anything else runs.
-    queue: RefCell<VecDeque<usize>>,
+    /// Those that something on this thread made ready. Never borrowed while anything else runs.
+    usual: RefCell<VecDeque<usize>>,
+    /// Those that a deadline or another thread made ready: they go first.
+    urgent: RefCell<VecDeque<usize>>,
     /// The door of the same hub, by which a cell tells that it is at home here.
     door: Arc<Door>,
 }
 
 impl Ready {
     pub(crate) fn new(door: Arc<Door>) -> Ready {
-        Ready { queue: RefCell::new(VecDeque::new()), door }
+        Ready { usual: RefCell::default(), urgent: RefCell::default(), door }
     }
 
     #[inline]
     pub(crate) fn push(&self, key: usize) {
-        self.queue.borrow_mut().push_back(key);
+        self.usual.borrow_mut().push_back(key);
+    }
+
+    pub(crate) fn push_urgent(&self, key: usize) {
+        self.urgent.borrow_mut().push_back(key);
+    }
+
+    pub(crate) fn extend_urgent(&self, keys: impl Iterator<Item = usize>) {
+        self.urgent.borrow_mut().extend(keys);
     }
 
     #[inline]
     pub(crate) fn pop(&self) -> Option<usize> {
-        self.queue.borrow_mut().pop_front()
+        let urgent = self.urgent.borrow_mut().pop_front();
+        urgent.or_else(|| self.usual.borrow_mut().pop_front())
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.queue.borrow().len()
+        self.urgent.borrow().len() + self.usual.borrow().len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many a turn resumes that begins now: all the urgent ones, and up to `budget` others.
+    #[inline]
+    pub(crate) fn turn(&self, budget: usize) -> usize {
+        self.urgent.borrow().len() + self.usual.borrow().len().min(budget)
     }
 
     /// Makes this the queue of the current thread's hub.
