@@ -16,7 +16,7 @@
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, value_parser};
 use greenroom::stall::TickGaps;
@@ -182,9 +182,7 @@ where
 {
     let jobs = items.len();
     let mut results = Vec::with_capacity(jobs);
-    let mut took = Duration::ZERO;
     let gaps = TickGaps::measure(INTERVAL, || {
-        let start = Instant::now();
         let hand_over = |item| {
             let work = work.clone();
             spawn(move || offload(work, (item,)))
@@ -193,9 +191,8 @@ where
         for result in join_all(greenlets) {
             results.push(result.expect("hashing does not panic"));
         }
-        took = start.elapsed();
     });
-    (results, Beside { jobs, took, longest_gap: gaps.max })
+    (results, Beside { jobs, took: gaps.work, longest_gap: gaps.max })
 }
 
 /// The values given, with the lines of standard input in place of `-` or of none at all.

@@ -157,7 +157,7 @@ fn stall_prints_one_json_object() {
     // A ticker that sleeps for an interval can't tick more often.
     assert!(figure("offloaded_max_ms") >= figure("interval_ms"), "{figures}");
     assert!(figure("offloaded_p99_ms") >= figure("offloaded_p50_ms"), "{figures}");
-    assert!(figure("offloaded_p50_ms") > 0.0, "{figures}");
+    assert!(figure("offloaded_p50_ms") >= figure("interval_ms") * 0.99, "{figures}");
     assert!(figure("direct_worst_ms") >= figure("direct_max_ms"), "{figures}");
     assert!(figure("offloaded_worst_ms") >= figure("offloaded_max_ms"), "{figures}");
 }

@@ -159,7 +159,7 @@ impl Report<'_> {
         writeln!(f, "What is worth offloading? Each run {threads} times, then on {threads} threads at once:")?;
         let mut line = |name, speedup: &Speedup| {
             let verdict = match speedup.verdict {
-                _ if *cores == 1 => "one core can't tell",
+                _ if *cores == 1 || *threads == 1 => "can't be told from one core or one thread",
                 Verdict::Parallel => "runs in parallel: worth it",
                 Verdict::Contended => "runs in parallel in part",
                 Verdict::Serial => "takes turns: no faster on threads",

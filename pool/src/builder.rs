@@ -113,8 +113,9 @@ impl PoolBuilder {
     /// use greenroom_pool::Pool;
     ///
     /// let pool = Pool::builder().name("disk").build();
-    /// pool.submit(|| assert_eq!(std::thread::current().name(), Some("disk-1")))?;
-    /// # pool.join(None);
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// pool.submit(move || sender.send(std::thread::current().name().map(String::from)).unwrap())?;
+    /// assert_eq!(receiver.recv().unwrap().as_deref(), Some("disk-1"));
     /// # Ok::<(), greenroom_pool::Rejected>(())
     /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {

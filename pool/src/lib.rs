@@ -38,7 +38,7 @@
 //! | [`Pool`], [`PoolBuilder`] | threads on demand, a bounded queue, shutdown with a limit |
 //! | [`lease`] | jobs that borrow from their caller's stack frame and cost no allocation |
 //! | [`Registration`] | to be woken when the queue has room again, or when nothing runs any more |
-//! | [`census`] | a proof that no worker of any pool can do anything any more |
+//! | [`census()`] | a proof that no worker of any pool can do anything any more |
 //! | [`probe`] | does this work run in parallel at all? |
 
 mod builder;
@@ -58,3 +58,8 @@ pub use error::Rejected;
 pub use pool::{Pool, in_worker};
 pub use registration::Registration;
 pub use stats::PoolStats;
+
+/// The examples of the package's README, to be tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

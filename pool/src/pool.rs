@@ -2,15 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use crate::builder::PoolBuilder;
 use crate::error::Rejected;
 use crate::job::JobRef;
 use crate::lease::{Lease, Verdict};
-use crate::registration::{Registration, What};
-use crate::shared::{Shared, Wakers, Word, current_is_worker};
+use crate::shared::{Shared, Word, current_is_worker};
 use crate::stats::PoolStats;
 
 /// A pool of OS threads. A clone is another handle to the same pool.
@@ -29,7 +27,8 @@ use crate::stats::PoolStats;
 /// returns, until none is left or a worker can be had. So no job is stranded; but don't hold a lock in such a call
 /// that a job may want. Each later job tries to start a thread again.
 pub struct Pool {
-    shared: Arc<Shared>,
+    /// Counts this handle.
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// Is the current thread running a job of any pool? Never blocks.
@@ -39,9 +38,10 @@ pub struct Pool {
 ///
 /// ```
 /// let pool = greenroom_pool::Pool::new(1);
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// pool.submit(move || sender.send(greenroom_pool::in_worker()).unwrap())?;
+/// assert_eq!(receiver.recv(), Ok(true));
 /// assert!(!greenroom_pool::in_worker());
-/// pool.submit(|| assert!(greenroom_pool::in_worker()))?;
-/// # pool.join(None);
 /// # Ok::<(), greenroom_pool::Rejected>(())
 /// ```
 pub fn in_worker() -> bool {
@@ -210,80 +210,15 @@ impl Pool {
         !self.is_worker() && self.shared.wait(timeout, |word| word.threads() == 0 && word.queued() == 0)
     }
 
-    /// Calls the waker when there is room in the queue: at once if there is now, else in turn, one waker for each job that
-    /// leaves the queue. Shutting down wakes all. Never blocks.
-    ///
-    /// Room is announced, not reserved: whoever is woken tries again, and registers again if others were faster.
-    ///
-    /// ```
-    /// use greenroom_pool::{Pool, Rejected};
-    /// use std::sync::mpsc::{Sender, channel};
-    /// use std::sync::Arc;
-    /// use std::task::Wake;
-    ///
-    /// struct Tell(Sender<()>);
-    /// impl Wake for Tell {
-    ///     fn wake(self: Arc<Self>) {
-    ///         self.0.send(()).unwrap();
-    ///     }
-    /// }
-    ///
-    /// let pool = Pool::builder().max_threads(1).queue_limit(1).build();
-    /// let (sender, woken) = channel();
-    /// for _ in 0..100 {
-    ///     while pool.submit(|| ()) == Err(Rejected::QueueFull) {
-    ///         let registration = pool.on_room(Arc::new(Tell(sender.clone())).into());
-    ///         woken.recv().unwrap();
-    ///         drop(registration);
-    ///     }
-    /// }
-    /// ```
-    pub fn on_room(&self, waker: Waker) -> Registration {
-        let id = self.shared.room.register(waker);
-        self.pass_room_on();
-        Registration::new(self.clone(), What::Room, id)
-    }
-
-    /// Calls the waker when nothing is queued or running: at once if that is so now. Never blocks.
-    ///
-    /// It is [`join`](Pool::join) for those who can't block a thread; look at [`stats`](Pool::stats) when woken, for a new job
-    /// may have come since.
-    ///
-    /// ```
-    /// let pool = greenroom_pool::Pool::new(1);
-    /// let registration = pool.on_quiet(std::task::Waker::noop().clone());
-    /// assert!(registration.is_woken());
-    /// ```
-    pub fn on_quiet(&self, waker: Waker) -> Registration {
-        let id = self.shared.quiet.register(waker);
-        if self.shared.is_quiet() {
-            self.shared.quiet.wake_all();
-        }
-        Registration::new(self.clone(), What::Quiet, id)
-    }
-
-    /// If there is room, tells the next one that waits for it.
-    pub(crate) fn pass_room_on(&self) {
-        if self.shared.has_room() {
-            self.shared.room.wake_one();
-        }
-    }
-
-    pub(crate) fn wakers(&self, what: What) -> &Wakers {
-        match what {
-            What::Room => &self.shared.room,
-            What::Quiet => &self.shared.quiet,
-        }
-    }
-
     /// Is the current thread running a job of this pool? Never blocks. [`in_worker`] asks the same for any pool.
     ///
     /// ```
     /// let pool = greenroom_pool::Pool::new(1);
+    /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let same = pool.clone();
+    /// pool.submit(move || sender.send(same.is_worker()).unwrap())?;
+    /// assert_eq!(receiver.recv(), Ok(true));
     /// assert!(!pool.is_worker());
-    /// pool.submit(move || assert!(same.is_worker()))?;
-    /// # pool.join(None);
     /// # Ok::<(), greenroom_pool::Rejected>(())
     /// ```
     pub fn is_worker(&self) -> bool {

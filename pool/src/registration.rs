@@ -1,8 +1,10 @@
 //! Waiting for a pool without blocking a thread.
 
 use std::fmt;
+use std::task::Waker;
 
 use crate::pool::Pool;
+use crate::shared::Wakers;
 
 /// A waker that waits for a pool: the answer of [`Pool::on_room`] and [`Pool::on_quiet`].
 ///
@@ -29,16 +31,80 @@ pub struct Registration {
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+enum What {
     Room,
     Quiet,
 }
 
-impl Registration {
-    pub(crate) fn new(pool: Pool, what: What, id: u64) -> Registration {
-        Registration { pool, what, id }
+impl Pool {
+    /// Calls the waker when there is room in the queue: at once if there is now, else in turn, one waker for each job that
+    /// leaves the queue. Shutting down wakes all. Never blocks.
+    ///
+    /// Room is announced, not reserved: whoever is woken tries again, and registers again if others were faster.
+    ///
+    /// ```
+    /// use greenroom_pool::{Pool, Rejected};
+    /// use std::sync::mpsc::{Sender, channel};
+    /// use std::sync::Arc;
+    /// use std::task::Wake;
+    ///
+    /// struct Tell(Sender<()>);
+    /// impl Wake for Tell {
+    ///     fn wake(self: Arc<Self>) {
+    ///         self.0.send(()).unwrap();
+    ///     }
+    /// }
+    ///
+    /// let pool = Pool::builder().max_threads(1).queue_limit(1).build();
+    /// let (sender, woken) = channel();
+    /// for _ in 0..100 {
+    ///     while pool.submit(|| ()) == Err(Rejected::QueueFull) {
+    ///         let registration = pool.on_room(Arc::new(Tell(sender.clone())).into());
+    ///         woken.recv().unwrap();
+    ///         drop(registration);
+    ///     }
+    /// }
+    /// ```
+    pub fn on_room(&self, waker: Waker) -> Registration {
+        let id = self.shared.room.register(waker);
+        self.pass_room_on();
+        Registration { pool: self.clone(), what: What::Room, id }
     }
 
+    /// Calls the waker when nothing is queued or running: at once if that is so now. Never blocks.
+    ///
+    /// It is [`join`](Pool::join) for those who can't block a thread; look at [`stats`](Pool::stats) when woken, for a new job
+    /// may have come since.
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::new(1);
+    /// let registration = pool.on_quiet(std::task::Waker::noop().clone());
+    /// assert!(registration.is_woken());
+    /// ```
+    pub fn on_quiet(&self, waker: Waker) -> Registration {
+        let id = self.shared.quiet.register(waker);
+        if self.shared.is_quiet() {
+            self.shared.quiet.wake_all();
+        }
+        Registration { pool: self.clone(), what: What::Quiet, id }
+    }
+
+    /// If there is room, tells the next one that waits for it.
+    fn pass_room_on(&self) {
+        if self.shared.has_room() {
+            self.shared.room.wake_one();
+        }
+    }
+
+    fn wakers(&self, what: What) -> &Wakers {
+        match what {
+            What::Room => &self.shared.room,
+            What::Quiet => &self.shared.quiet,
+        }
+    }
+}
+
+impl Registration {
     /// Has the waker been woken? Never blocks.
     ///
     /// ```

@@ -71,7 +71,10 @@ fn jobs_run_side_by_side() {
     let together = Arc::new(Barrier::new(4));
     for _ in 0..3 {
         let together = together.clone();
-        pool.submit(move || drop(together.wait())).unwrap();
+        let job = move || {
+            together.wait();
+        };
+        pool.submit(job).unwrap();
     }
     together.wait();
 }

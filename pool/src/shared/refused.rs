@@ -105,7 +105,7 @@ fn with_a_worker_alive_the_job_waits_for_it() {
     }
     let pool = pool(3, only_one);
     let (release, released) = channel::<()>();
-    pool.submit(move || drop(released.recv())).unwrap();
+    pool.submit(move || released.recv().unwrap()).unwrap();
     until("it runs", || pool.stats().running == 1);
     let (sender, receiver) = channel();
     let here = thread::current().id();

@@ -1,4 +1,5 @@
 //! A job that borrows, as a caller of `Pool::lend` would lay it out in its stack frame.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};

@@ -154,6 +154,12 @@ impl Core {
         self.killed.get() && self.phase.get() == Phase::Live
     }
 
+    /// Neither main nor the loop.
+    #[inline]
+    pub(crate) fn is_greenlet(&self) -> bool {
+        !matches!(self.key.get(), MAIN | SCHEDULER)
+    }
+
     pub(crate) fn is_scheduler(&self) -> bool {
         self.key.get() == SCHEDULER
     }
@@ -174,6 +180,12 @@ impl Core {
     pub(crate) fn pop_scope(&self, id: u64) {
         let mut scopes = self.scopes.borrow_mut();
         while scopes.pop().is_some_and(|scope| scope.id != id) {}
+    }
+
+    /// Whether there is anything that its next park could have to raise.
+    #[inline]
+    pub(crate) fn may_be_interrupted(&self) -> bool {
+        self.killed.get() || self.has_scopes()
     }
 
     /// Whether it is inside of a timeout.

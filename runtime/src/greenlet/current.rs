@@ -28,12 +28,22 @@ impl Drop for Own {
 /// Calls `f` with the core of the code that runs.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&Core) -> R) -> R {
-    let current = CURRENT.get();
-    if current.is_null() {
-        return f(&of_thread());
+    // SAFETY: the code that runs here is the greenlet's own, so it can't end before `f` returns.
+    match unsafe { peek() } {
+        Some(core) => f(core),
+        None => f(&of_thread()),
     }
-    // SAFETY: see `CURRENT`; the code that runs here is the greenlet's own, so it can't end before `f` returns.
-    f(unsafe { &*current })
+}
+
+/// The core of the code that runs; `None` if nobody on this thread has asked before.
+///
+/// # Safety
+///
+/// Not to be used after the code that asks has returned.
+#[inline(always)]
+pub(crate) unsafe fn peek<'a>() -> Option<&'a Core> {
+    // SAFETY: null or, see `CURRENT`, alive while its code runs.
+    unsafe { CURRENT.get().as_ref() }
 }
 
 /// The thread's own core: main's, if there is a hub. A thread that is ending gets a fresh one for this call.

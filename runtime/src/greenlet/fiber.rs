@@ -66,7 +66,7 @@ impl Fiber {
     /// # Safety
     ///
     /// Only from code that runs on this coroutine.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn suspend(&self) {
         // SAFETY: set at the first resume, and the yielder lives as long as the coroutine that calls.
         unsafe { &*self.yielder.get() }.suspend(());

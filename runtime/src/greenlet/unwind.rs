@@ -70,9 +70,9 @@ pub(crate) fn drop_caught<T>(value: T) -> Result<(), Box<dyn Any + Send>> {
 
 /// Drops a panic payload, which can panic itself, without end in theory; the third is forgotten.
 pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
-    if let Err(second) = drop_caught(payload) {
-        if let Err(third) = drop_caught(second) {
-            std::mem::forget(third);
-        }
+    if let Err(second) = drop_caught(payload)
+        && let Err(third) = drop_caught(second)
+    {
+        std::mem::forget(third);
     }
 }

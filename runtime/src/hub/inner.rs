@@ -342,10 +342,11 @@ impl Inner {
             self.timers.borrow_mut().disarm(key);
             core.phase.set(Phase::Live);
             self.ready.push(key);
-        } else if let Some(parked) = &*core.parked.borrow() {
-            if parked.interruptible && parked.cell.kick(parked.epoch) {
-                self.ready.push(key);
-            }
+        } else if let Some(parked) = &*core.parked.borrow()
+            && parked.interruptible
+            && parked.cell.kick(parked.epoch)
+        {
+            self.ready.push(key);
         }
     }
 

@@ -49,9 +49,19 @@ impl Drop for Owner {
 /// This thread's hub, without making one and without counting references.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Inner>) -> R) -> R {
-    let hub = HUB.get();
-    // SAFETY: not null means that `OWNER` holds the hub until this thread ends, after `f` has returned.
-    f(if hub.is_null() { None } else { Some(unsafe { &*hub }) })
+    // SAFETY: the thread goes on until `f` has returned.
+    f(unsafe { peek() })
+}
+
+/// The same as a reference.
+///
+/// # Safety
+///
+/// Not to be used after the code that asks has returned.
+#[inline(always)]
+pub(crate) unsafe fn peek<'a>() -> Option<&'a Inner> {
+    // SAFETY: null, or `OWNER` holds the hub until this thread ends.
+    unsafe { HUB.get().as_ref() }
 }
 
 /// Makes this thread's hub. The thread must have none.

@@ -21,8 +21,19 @@ const MOST_PATIENCE: Duration = Duration::from_secs(60);
 impl Inner {
     /// The code of `core`, which runs, gives way until it is resumed. It has made sure that it will be, or is parked.
     /// `Err`: it is main, and nothing can ever wake it; the text says what everybody waits for.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn switch_out(&self, core: &Core, unwinding: bool) -> Result<(), String> {
+        if unwinding || !core.is_greenlet() {
+            return self.switch_out_slowly(core, unwinding);
+        }
+        // SAFETY: `core` is the one that runs, on its own coroutine.
+        unsafe { core.fiber.suspend() };
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn switch_out_slowly(&self, core: &Core, unwinding: bool) -> Result<(), String> {
+        assert!(!core.is_scheduler(), "the hub's own loop can't park: a logger or Waker of this thread tried to");
         self.mid_unwind.set(self.mid_unwind.get() + usize::from(unwinding));
         let result = if core.is_main() {
             self.enter_loop();
@@ -30,8 +41,7 @@ impl Inner {
             self.leave_loop();
             result
         } else {
-            assert!(!core.is_scheduler(), "the hub's own loop can't park: a logger or Waker of this thread tried to");
-            // SAFETY: `core` is the one that runs, on its own coroutine.
+            // SAFETY: as above.
             unsafe { core.fiber.suspend() };
             Ok(())
         };

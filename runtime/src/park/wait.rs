@@ -177,10 +177,8 @@ fn expire(
         (Some(own), Some(scope)) => own < scope,
         (own, _) => own.is_some(),
     };
-    if !own_first {
-        if let Some(id) = core.take_expired(now, unwinding) {
-            return Err(Interrupt::Elapsed(id));
-        }
+    if !own_first && let Some(id) = core.take_expired(now, unwinding) {
+        return Err(Interrupt::Elapsed(id));
     }
     Ok(Woken::TimedOut)
 }

@@ -149,7 +149,7 @@ struct Lent<'a> {
 impl<'a> Lent<'a> {
     fn new(done: &'a AtomicBool) -> Lent<'a> {
         let used = LEASES.try_with(|leases| leases.borrow_mut().pop()).ok().flatten();
-        Lent { lease: Some(used.unwrap_or_else(Lease::new)), is_out: false, done }
+        Lent { lease: Some(used.unwrap_or_default()), is_out: false, done }
     }
 
     /// # Safety

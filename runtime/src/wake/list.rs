@@ -9,14 +9,19 @@ use super::{WaitCell, Waiter};
 /// No neighbour.
 const END: usize = usize::MAX;
 
+/// The place of `lone`.
+const LONE: usize = usize::MAX - 1;
+
 /// A first-in-first-out list of waiters. A waiter that was taken out by `pop` is not in the list any more: that is how
 /// one that gives up learns that it was handed something.
 pub(crate) struct WaitList {
-    /// The entries; their places are reused, so a list that has reached its size allocates nothing.
+    /// The oldest, if the list was empty when it came: most lists never hold a second one, and allocate nothing.
+    lone: Option<Waiter>,
+    /// All others; their places are reused, so a list that has reached its size allocates nothing.
     nodes: Slab<Node>,
-    /// The oldest, or `END`.
+    /// The oldest node, or `END`.
     first: usize,
-    /// The newest, or `END`.
+    /// The newest node, or `END`.
     last: usize,
 }
 
@@ -28,11 +33,15 @@ struct Node {
 
 impl WaitList {
     pub(crate) const fn new() -> WaitList {
-        WaitList { nodes: Slab::new(), first: END, last: END }
+        WaitList { lone: None, nodes: Slab::new(), first: END, last: END }
     }
 
     /// Adds a waiter behind all others; returns its place, for `remove`.
     pub(crate) fn push(&mut self, waiter: Waiter) -> usize {
+        if self.lone.is_none() && self.first == END {
+            self.lone = Some(waiter);
+            return LONE;
+        }
         let place = self.nodes.insert(Node { waiter, before: self.last, after: END });
         match self.last {
             END => self.first = place,
@@ -45,6 +54,7 @@ impl WaitList {
     /// Takes out the oldest.
     pub(crate) fn pop(&mut self) -> Option<Waiter> {
         match self.first {
+            _ if self.lone.is_some() => self.lone.take(),
             END => None,
             first => Some(self.unlink(first)),
         }
@@ -63,6 +73,9 @@ impl WaitList {
     /// be woken.
     pub(crate) fn remove(&mut self, place: usize, cell: &Arc<WaitCell>, epoch: u64) -> bool {
         // The place may be somebody else's by now.
+        if place == LONE {
+            return self.lone.take_if(|waiter| waiter.is_of(cell, epoch)).is_some();
+        }
         let there = self.nodes.get(place).is_some_and(|node| node.waiter.is_of(cell, epoch));
         if there {
             self.unlink(place);
@@ -81,5 +94,70 @@ impl WaitList {
             after => self.nodes[after].before = node.before,
         }
         node.waiter
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wake::Home;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push,
+        Pop,
+        /// Somebody leaves: the n-th of all that ever came, in or not.
+        Remove(prop::sample::Index),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => Just(Step::Push),
+            2 => Just(Step::Pop),
+            2 => any::<prop::sample::Index>().prop_map(Step::Remove),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    proptest! {
+        #[test]
+        fn is_a_queue_from_which_anyone_can_leave(steps in steps()) {
+            let mut list = WaitList::new();
+            let mut model = VecDeque::new();
+            let mut all = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Push => {
+                        let cell = WaitCell::new(Home::Thread(std::thread::current()));
+                        let epoch = cell.begin(0);
+                        let place = list.push(Waiter::new(&cell, epoch));
+                        model.push_back(all.len());
+                        all.push((cell, epoch, place));
+                    }
+                    Step::Pop => {
+                        let popped = list.pop();
+                        let expected = model.pop_front();
+                        prop_assert_eq!(popped.is_some(), expected.is_some());
+                        if let (Some(waiter), Some(n)) = (popped, expected) {
+                            let (cell, epoch, _) = &all[n];
+                            prop_assert!(waiter.is_of(cell, *epoch));
+                        }
+                    }
+                    Step::Remove(index) => {
+                        if !all.is_empty() {
+                            let n = index.index(all.len());
+                            let (cell, epoch, place) = &all[n];
+                            let was_in = model.contains(&n);
+                            prop_assert_eq!(list.remove(*place, cell, *epoch), was_in);
+                            model.retain(|&m| m != n);
+                        }
+                    }
+                }
+            }
+        }
     }
 }
