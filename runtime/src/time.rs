@@ -79,17 +79,17 @@ pub fn yield_now() {
     // Not through the closures of `with`, which would not be inlined.
     // SAFETY: both are used in this call only, and the code that runs outlives it.
     match unsafe { (hub::peek(), current::peek()) } {
-        (Some(hub), Some(core)) => yield_on(hub, core),
+        (Some(hub), Some(core)) if !hub.is_lending() => yield_on(hub, core),
         _ => yield_elsewhere(),
     }
 }
 
-/// Without a hub, or as the first thing that the thread's main does with it.
+/// Without a hub, or as the first thing that the thread's main does with it, or in a job that has to run on this thread.
 #[cold]
 fn yield_elsewhere() {
     hub::with_current(|hub| match hub {
-        Some(hub) => current::with(|core| yield_on(hub, core)),
-        None => std::thread::yield_now(),
+        Some(hub) if !hub.is_lending() => current::with(|core| yield_on(hub, core)),
+        _ => std::thread::yield_now(),
     });
 }
 
@@ -164,7 +164,7 @@ pub fn checkpoint() {
             let now = Instant::now();
             if now.duration_since(hub.slice_start(now)) >= SLICE {
                 hub.end_turn();
-                current::with(|core| yield_on(hub, core));
+                yield_now();
                 hub.new_slice();
             }
         }

@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::GreenletId;
@@ -35,7 +34,7 @@ pub(crate) struct Core {
     /// Where it stands with its hub.
     pub(crate) phase: Cell<Phase>,
     /// The wait it is parked on; `Some` exactly between switching out and being resumed.
-    pub(crate) parked: RefCell<Option<Parked>>,
+    pub(crate) parked: Cell<Option<Parked>>,
     /// A kill is pending until the greenlet ends, however often its body swallows it.
     pub(crate) killed: Cell<bool>,
     /// Trusted only while another greenlet of the thread is parked in the middle of unwinding: whether this one is.
@@ -68,11 +67,12 @@ pub(crate) enum Phase {
 }
 
 /// See [`Core::parked`].
+#[derive(Clone, Copy)]
 pub(crate) struct Parked {
-    /// The wait, by which the hub ends the park.
-    pub(crate) cell: Arc<WaitCell>,
+    /// The wait's cell, which the parked frame holds.
+    cell: *const WaitCell,
     /// Its epoch.
-    pub(crate) epoch: u64,
+    epoch: u64,
     /// For reports.
     pub(crate) reason: Reason,
     /// False: a kill has to wait for the wake.
@@ -91,6 +91,21 @@ pub(crate) struct Scope {
     pub(crate) in_destructor: bool,
     /// It has been raised.
     pub(crate) raised: bool,
+}
+
+impl Parked {
+    /// # Safety
+    ///
+    /// The cell must stay alive for as long as this stands in a core.
+    pub(crate) unsafe fn new(cell: &WaitCell, epoch: u64, reason: Reason, interruptible: bool) -> Parked {
+        Parked { cell, epoch, reason, interruptible }
+    }
+
+    /// Ends the park. True: the caller, and nobody else, makes the owner ready.
+    pub(crate) fn kick(&self) -> bool {
+        // SAFETY: `new`'s caller keeps the cell alive.
+        unsafe { &*self.cell }.kick(self.epoch)
+    }
 }
 
 impl Scope {
@@ -114,7 +129,7 @@ impl Core {
             fiber: Fiber::new(),
             key: Cell::new(MAIN),
             phase: Cell::new(Phase::Live),
-            parked: RefCell::new(None),
+            parked: Cell::new(None),
             killed: Cell::new(false),
             unwinding: Cell::new(false),
             scopes: RefCell::new(Vec::new()),

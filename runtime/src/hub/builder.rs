@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use greenroom_pool::PoolBuilder;
+
 use super::{Hub, install, try_hub};
 
 /// Settings for this thread's hub, to be made before its first use. What isn't set here is taken from the environment:
@@ -84,7 +86,7 @@ impl Config {
     pub(super) fn from_environment() -> Result<Config, String> {
         Ok(Config {
             stack_size: variable("GREENROOM_STACK_KIB", 256, 4..=16 << 20)? * 1024,
-            threads: variable("GREENROOM_THREADS", 10, 1..=65_535)?,
+            threads: variable("GREENROOM_THREADS", 10, 1..=PoolBuilder::MAX_THREADS)?,
         })
     }
 }

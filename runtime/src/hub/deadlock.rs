@@ -2,9 +2,11 @@
 //!
 //! Main is parked, nothing is ready, and the hub has no deadline. What could still wake somebody is another thread. If
 //! no pool has a job queued or running, and the process has no threads but this one and pools' workers, then all those
-//! workers are idle, and nobody is left to give them a job: the wait is for ever. Wakes that happened before the pools
-//! became idle are in the inbox by then, so it is looked at last. Where the kernel doesn't say how many threads there
-//! are, or there are others, nothing is proved: the hub waits, and says so in the log once.
+//! workers are idle, and nobody is left to give them a job: the wait is for ever. The pools are asked before and after
+//! the threads are counted, so that both are of one moment. Wakes that happened before the pools became idle are in the
+//! inbox by then, so it is looked at last. A thread that has just ended may still be counted: the loop asks again later.
+//! Where the kernel doesn't say how many threads there are, or there are others, nothing is proved: the hub waits, and
+//! says so in the log once.
 
 use std::fmt::Write;
 
@@ -23,6 +25,9 @@ impl Inner {
             return Ok(());
         }
         let threads = sys::thread_count();
+        if pools != census() {
+            return Ok(());
+        }
         if threads != Some(1 + pools.workers) {
             self.tell_foreign(threads, pools.workers);
             return Ok(());
@@ -47,7 +52,7 @@ impl Inner {
     }
 
     fn report(&self) -> String {
-        let waits_for = |core: &Core| match (&*core.parked.borrow(), core.phase.get()) {
+        let waits_for = |core: &Core| match (core.parked.get(), core.phase.get()) {
             (Some(parked), _) => parked.reason.to_string(),
             (None, Phase::Live) if !core.is_main() => "a stack: the kernel refuses memory for one".to_owned(),
             (None, _) => "nothing".to_owned(),

@@ -74,6 +74,9 @@ pub(crate) struct Inner {
     pub(super) sleeps: Cell<u64>,
     /// The slice that last called `checkpoint`, by the number of resumes, and when it first did.
     pub(super) slice: Cell<(u64, Option<Instant>)>,
+    /// The pool is taking a job from the code that runs. It may have to run jobs right here, when the kernel gives it no
+    /// thread: they block this thread as they would a worker, and switch to nobody.
+    pub(super) is_lending: Cell<bool>,
     /// Whether the log line about foreign threads is out.
     pub(super) told_foreign: Cell<bool>,
     /// What to do with unseen panics.
@@ -128,6 +131,7 @@ impl Inner {
             resumes: Cell::new(0),
             sleeps: Cell::new(0),
             slice: Cell::new((0, None)),
+            is_lending: Cell::new(false),
             told_foreign: Cell::new(false),
             on_error: RefCell::new(Rc::new(log_unseen)),
             alt_stack: RefCell::new(AltStack::ensure()),
@@ -342,10 +346,7 @@ impl Inner {
             self.timers.borrow_mut().disarm(key);
             core.phase.set(Phase::Live);
             self.ready.push(key);
-        } else if let Some(parked) = &*core.parked.borrow()
-            && parked.interruptible
-            && parked.cell.kick(parked.epoch)
-        {
+        } else if core.parked.get().is_some_and(|parked| parked.interruptible && parked.kick()) {
             self.ready.push(key);
         }
     }
@@ -388,6 +389,21 @@ impl Inner {
 
     pub(crate) fn stacks(&self) -> &StackPool {
         &self.stacks
+    }
+
+    /// See the field.
+    #[inline]
+    pub(crate) fn is_lending(&self) -> bool {
+        self.is_lending.get()
+    }
+
+    /// Calls `f`, which lends a job to a pool.
+    pub(crate) fn while_lending<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = self.is_lending.replace(true);
+        // Pools don't unwind: they catch what their jobs throw.
+        let result = f();
+        self.is_lending.set(outer);
+        result
     }
 
     /// The hub's pool, made on first use.

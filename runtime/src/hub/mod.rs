@@ -53,6 +53,16 @@ pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Inner>) -> R) -> R {
     f(unsafe { peek() })
 }
 
+/// This thread's hub, made on first use, without counting references.
+#[inline]
+pub(crate) fn with_hub<R>(f: impl FnOnce(&Inner) -> R) -> R {
+    // SAFETY: the thread goes on until `f` has returned.
+    match unsafe { peek() } {
+        Some(hub) => f(hub),
+        None => f(&hub().inner),
+    }
+}
+
 /// The same as a reference.
 ///
 /// # Safety

@@ -120,7 +120,7 @@ impl Inner {
                 core.phase.set(Phase::Live);
                 true
             }
-            _ => core.parked.borrow().as_ref().is_some_and(|parked| parked.cell.kick(parked.epoch)),
+            _ => core.parked.get().is_some_and(|parked| parked.kick()),
         };
         match key {
             MAIN => ends(&self.main),

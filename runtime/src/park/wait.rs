@@ -1,5 +1,6 @@
 //! One wait of the code that runs.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,8 @@ use crate::wake::{Settled, WaitCell, WaitList, Waiter};
 /// A wait that can be woken from now on, whether it is parked yet or not. Waits nest: one that is made inside of another
 /// has a cell of its own.
 pub(crate) struct Wait {
-    cell: Arc<WaitCell>,
+    /// Taken out by the destructor.
+    cell: ManuallyDrop<Arc<WaitCell>>,
     epoch: u64,
 }
 
@@ -38,11 +40,11 @@ impl Wait {
     #[inline]
     pub(crate) fn new() -> Wait {
         let (cell, key) = hub::with_current(|hub| match hub {
-            Some(hub) => (hub.take_cell(), current::with(|core| core.key.get())),
-            None => (thread::take_cell(), 0),
+            Some(hub) if !hub.is_lending() => (hub.take_cell(), current::with(|core| core.key.get())),
+            _ => (thread::take_cell(), 0),
         });
         let epoch = cell.begin(key);
-        Wait { cell, epoch }
+        Wait { cell: ManuallyDrop::new(cell), epoch }
     }
 
     /// What others wake it by.
@@ -118,10 +120,11 @@ impl Wait {
             hub.arm(nearest, core);
         }
         if self.cell.arm(self.epoch) {
-            let parked = Parked { cell: Arc::clone(&self.cell), epoch: self.epoch, reason, interruptible };
-            *core.parked.borrow_mut() = Some(parked);
+            // SAFETY: this frame holds the cell, and clears the place when it is resumed.
+            let parked = unsafe { Parked::new(&self.cell, self.epoch, reason, interruptible) };
+            core.parked.set(Some(parked));
             let report = hub.switch_out(core, unwinding);
-            *core.parked.borrow_mut() = None;
+            core.parked.set(None);
             if nearest.is_some() {
                 hub.disarm(core);
             }
@@ -157,7 +160,8 @@ impl Wait {
 impl Drop for Wait {
     #[inline]
     fn drop(&mut self) {
-        let cell = Arc::clone(&self.cell);
+        // SAFETY: the last use of the cell in this wait.
+        let cell = unsafe { ManuallyDrop::take(&mut self.cell) };
         hub::with_current(|hub| match hub {
             Some(hub) if !cell.is_of_thread() => hub.give_cell(cell),
             _ => thread::give_cell(cell),

@@ -17,7 +17,7 @@ pub use handle::Greenlet;
 pub use many::{join_all, kill_all};
 
 use crate::greenlet::core::Core;
-use crate::hub::hub;
+use crate::hub::with_hub;
 
 /// Starts a greenlet that runs `f` on this thread's hub, making the hub if there is none. It begins when the code that
 /// runs parks or yields, never before; what it returns goes to whoever joins it.
@@ -85,12 +85,12 @@ where
     F: FnOnce() -> T + 'static,
     T: 'static,
 {
-    let hub = hub();
-    let inner = hub.inner();
-    if let Some(refusal) = inner.refuses_spawn() {
-        return Err(refusal);
-    }
-    let core = Core::new(inner.next_id(), name, site, stack_size);
-    let start = after.map(|after| Instant::now().checked_add(after));
-    Ok(Greenlet::new(inner.add(core, f, start)))
+    with_hub(|hub| {
+        if let Some(refusal) = hub.refuses_spawn() {
+            return Err(refusal);
+        }
+        let core = Core::new(hub.next_id(), name, site, stack_size);
+        let start = after.map(|after| Instant::now().checked_add(after));
+        Ok(Greenlet::new(hub.add(core, f, start)))
+    })
 }

@@ -10,6 +10,7 @@ use greenroom_pool::{Pool, Registration, Rejected};
 
 use super::{ApplyError, Call};
 use crate::greenlet::{current, unwind};
+use crate::hub;
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::wake::Waiter;
@@ -161,11 +162,15 @@ impl<'a> Lent<'a> {
         frame: *const (),
         execute: unsafe fn(*const (), Verdict),
     ) -> Result<(), Rejected> {
-        match &mut self.lease {
-            // SAFETY: the caller's promise.
-            Some(lease) => unsafe { pool.lend(lease, frame, execute) }?,
-            None => unreachable!("the lease is there until the destructor"),
-        }
+        let Some(lease) = &mut self.lease else {
+            unreachable!("the lease is there until the destructor");
+        };
+        // SAFETY: the caller's promise.
+        let mut lend = || unsafe { pool.lend(lease, frame, execute) };
+        hub::with_current(|hub| match hub {
+            Some(hub) => hub.while_lending(lend),
+            None => lend(),
+        })?;
         self.is_out = true;
         Ok(())
     }

@@ -38,10 +38,7 @@ pub struct ThreadPool {
 impl ThreadPool {
     /// A pool of at most `max_threads` threads; each is started when a job finds none idle, and leaves after five idle
     /// seconds. A pool of 0 only queues.
-    ///
-    /// # Panics
-    ///
-    /// When `max_threads` is more than 65,535.
+    /// More than 16,383 count as 16,383.
     ///
     /// ```
     /// assert_eq!(greenroom::ThreadPool::new(3).max_threads(), 3);
@@ -57,6 +54,8 @@ impl ThreadPool {
     /// `f` and its arguments may borrow from the caller, and nothing is allocated: the job lives in the frame of this
     /// call. A kill or timeout that comes while the job is queued takes it back and unwinds at once; while it runs, it
     /// is waited for first, and its result is dropped. While the queue is full, the caller parks until there is room.
+    ///
+    /// If the kernel refuses the pool its only thread, `f` runs on the calling thread and stalls its hub.
     ///
     /// # Panics
     ///

@@ -64,7 +64,12 @@ impl WaitCell {
     pub(crate) fn begin(&self, key: usize) -> u64 {
         self.key.store(key, Ordering::Relaxed);
         let epoch = (self.word.load(Ordering::Relaxed) & !STATE).wrapping_add(EPOCH);
+        // A late wake's compare-and-swap expects a word of the earlier epoch, so it comes before this store or fails.
+        #[cfg(not(loom))]
         self.word.store(epoch | IDLE, Ordering::Release);
+        // The model checker would let it come before and after at once, when it races with a plain store.
+        #[cfg(loom)]
+        self.word.swap(epoch | IDLE, Ordering::AcqRel);
         epoch
     }
 
@@ -85,7 +90,16 @@ impl WaitCell {
 
     /// The owner takes note of what happened; the wait is idle again, and a later wake counts again.
     pub(crate) fn settle(&self, epoch: u64) -> Settled {
-        match self.word.swap(epoch | IDLE, Ordering::AcqRel) & STATE {
+        let word = self.word.load(Ordering::Acquire);
+        let word = match word & STATE {
+            // Nobody but the owner leaves these two.
+            NOTIFIED | KICKED => {
+                self.word.store(epoch | IDLE, Ordering::Release);
+                word
+            }
+            _ => self.word.swap(epoch | IDLE, Ordering::AcqRel),
+        };
+        match word & STATE {
             NOTIFIED => Settled::Notified,
             KICKED => Settled::Kicked,
             _ => Settled::Untouched,
