@@ -88,3 +88,8 @@ pub use time::{Elapsed, checkpoint, idle, sleep, sleep_until, timeout, yield_now
 pub fn in_greenlet() -> bool {
     greenlet::current::with(|core| !core.is_main())
 }
+
+/// The README's example is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

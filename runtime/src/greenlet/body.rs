@@ -45,6 +45,7 @@ enum Stage<F, T> {
 }
 
 impl<F: FnOnce() -> T, T> Body<F, T> {
+    #[inline(always)]
     pub(crate) fn new(core: Core, f: F) -> Body<F, T> {
         Body { core, stage: RefCell::new(Stage::Ready(f)), not_send: PhantomData }
     }

@@ -117,6 +117,7 @@ impl Scope {
 }
 
 impl Core {
+    #[inline(always)]
     pub(crate) fn new(
         id: GreenletId,
         name: Option<Box<str>>,

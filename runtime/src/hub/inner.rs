@@ -177,6 +177,7 @@ impl Inner {
     }
 
     /// Adds a greenlet. It is ready at once, or at `start`; `Some(None)` is never.
+    #[inline(always)]
     pub(crate) fn add<F, T>(&self, core: Core, f: F, start: Option<Option<Instant>>) -> Rc<Body<F, T>>
     where
         F: FnOnce() -> T + 'static,

@@ -51,11 +51,15 @@ impl Inner {
 
     fn run_until_main(&self) -> Result<(), String> {
         loop {
-            if self.turn_left.get() == 0 {
-                self.look()?;
-                self.turn_left.set(self.ready.turn(BUDGET));
+            let mut left = self.turn_left.get();
+            if left == 0 {
+                // Nothing to look at is the common case, and this is the hot path.
+                if !self.door.is_quiet() || !self.timers.borrow().is_empty() || self.ready.is_empty() {
+                    self.look()?;
+                }
+                left = self.ready.turn(BUDGET);
             }
-            self.turn_left.set(self.turn_left.get() - 1);
+            self.turn_left.set(left - 1);
             match self.ready.pop() {
                 Some(MAIN) => return Ok(()),
                 Some(key) => self.resume(key),
@@ -70,6 +74,7 @@ impl Inner {
     }
 
     /// Takes in what has come from outside; sleeps until there is something to resume.
+    #[inline(never)]
     fn look(&self) -> Result<(), String> {
         let mut patience = PATIENCE;
         loop {
