@@ -19,7 +19,7 @@
 //! // Off the hub, with a borrow of what lies here; the ticker goes on.
 //! let password = String::from("correct horse");
 //! let sum = hub().threadpool().apply(|p: &str| p.bytes().map(u64::from).sum::<u64>(), (&password[..],));
-//! assert_eq!(sum, 1288);
+//! assert_eq!(sum, 1331);
 //!
 //! assert_eq!(ticker.join().unwrap(), "ticked");
 //! assert!(timeout(Duration::from_millis(5), || sleep(Duration::MAX)).is_err());

@@ -178,12 +178,16 @@ impl Inner {
 
     /// Adds a greenlet. It is ready at once, or at `start`; `Some(None)` is never.
     #[inline(always)]
-    pub(crate) fn add<F, T>(&self, core: Core, f: F, start: Option<Option<Instant>>) -> Rc<Body<F, T>>
+    pub(crate) fn add<F, T>(&self, core: impl FnOnce() -> Core, f: F, start: Option<Option<Instant>>) -> Rc<Body<F, T>>
     where
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
-        let body = Rc::new(Body::new(core, f));
+        // Made in place: `Rc::new` would copy its several hundred bytes, right after they were written.
+        let mut place = Rc::new_uninit();
+        Rc::get_mut(&mut place).expect("nobody else has it yet").write(Body::new(core(), f));
+        // SAFETY: written in the line above.
+        let body: Rc<Body<F, T>> = unsafe { place.assume_init() };
         let key = self.table.borrow_mut().insert(Some(Rc::clone(&body) as Rc<dyn Task>));
         body.core().key.set(key);
         match start {
@@ -296,14 +300,14 @@ impl Inner {
         link_core.watched.set(false);
         link_core.is_link.set(true);
         link_core.killed.set(self.stage.get() != Stage::Running);
-        self.add(link_core, link, None);
+        self.add(|| link_core, link, None);
     }
 
     /// Another thread's closure becomes a greenlet.
     pub(super) fn accept(&self, call: Call) {
         let core = Core::new(self.next_id(), None, call.site, None);
         core.watched.set(false);
-        self.add(core, call.body, None);
+        self.add(|| core, call.body, None);
     }
 
     /// Kills every greenlet but `me`. What is added later is a link, which is born killed.

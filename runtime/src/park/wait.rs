@@ -39,10 +39,11 @@ impl Woken {
 impl Wait {
     #[inline]
     pub(crate) fn new() -> Wait {
-        let (cell, key) = hub::with_current(|hub| match hub {
-            Some(hub) if !hub.is_lending() => (hub.take_cell(), current::with(|core| core.key.get())),
+        // SAFETY: both are used in this call only, and the code that runs outlives it.
+        let (cell, key) = match unsafe { (hub::peek(), current::peek()) } {
+            (Some(hub), Some(core)) if !hub.is_lending() => (hub.take_cell(), core.key.get()),
             _ => (thread::take_cell(), 0),
-        });
+        };
         let epoch = cell.begin(key);
         Wait { cell: ManuallyDrop::new(cell), epoch }
     }
@@ -71,27 +72,24 @@ impl Wait {
     /// The same, but gives a kill or an outer timeout to the caller, who must see to it that it is raised.
     #[inline]
     pub(crate) fn park_until_interrupt(&self, reason: Reason, deadline: Option<Instant>) -> Result<Woken, Interrupt> {
-        current::with(|core| self.park_as(core, reason, deadline, false))
+        self.park_as(reason, deadline, false)
     }
 
     /// Parks until woken, whatever else happens meanwhile.
     pub(crate) fn park_shielded(&self, reason: Reason) {
         // Shielded and without a deadline, there is nothing else that it could return.
-        let _ = current::with(|core| self.park_as(core, reason, None, true));
+        let _ = self.park_as(reason, None, true);
     }
 
     #[inline]
-    fn park_as(
-        &self,
-        core: &Core,
-        reason: Reason,
-        deadline: Option<Instant>,
-        shielded: bool,
-    ) -> Result<Woken, Interrupt> {
-        hub::with_current(|hub| match hub {
-            Some(hub) if !self.cell.is_of_thread() => self.park_on_hub(hub, core, reason, deadline, shielded),
-            _ => self.park_thread(core, deadline, shielded),
-        })
+    fn park_as(&self, reason: Reason, deadline: Option<Instant>, shielded: bool) -> Result<Woken, Interrupt> {
+        // SAFETY: both are used in this call only, and the code that runs outlives it.
+        match unsafe { (hub::peek(), current::peek()) } {
+            (Some(hub), Some(core)) if !self.cell.is_of_thread() => {
+                self.park_on_hub(hub, core, reason, deadline, shielded)
+            }
+            _ => current::with(|core| self.park_thread(core, deadline, shielded)),
+        }
     }
 
     fn park_on_hub(
@@ -162,10 +160,11 @@ impl Drop for Wait {
     fn drop(&mut self) {
         // SAFETY: the last use of the cell in this wait.
         let cell = unsafe { ManuallyDrop::take(&mut self.cell) };
-        hub::with_current(|hub| match hub {
+        // SAFETY: used in this call only.
+        match unsafe { hub::peek() } {
             Some(hub) if !cell.is_of_thread() => hub.give_cell(cell),
             _ => thread::give_cell(cell),
-        });
+        }
     }
 }
 

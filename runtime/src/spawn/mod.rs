@@ -89,8 +89,8 @@ where
         if let Some(refusal) = hub.refuses_spawn() {
             return Err(refusal);
         }
-        let core = Core::new(hub.next_id(), name, site, stack_size);
+        let id = hub.next_id();
         let start = after.map(|after| Instant::now().checked_add(after));
-        Ok(Greenlet::new(hub.add(core, f, start)))
+        Ok(Greenlet::new(hub.add(|| Core::new(id, name, site, stack_size), f, start)))
     })
 }
