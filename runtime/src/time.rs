@@ -219,10 +219,7 @@ pub fn timeout<T>(d: Duration, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
         core.pop_scope(id);
         match result {
             Ok(value) => Ok(value),
-            Err(payload) if unwind::is_elapsed(&*payload, id) => {
-                core.unwinding.set(was_unwinding);
-                Err(Elapsed(()))
-            }
+            Err(payload) if unwind::is_raised(&*payload, core, Interrupt::Elapsed(id)) => Err(Elapsed(())),
             Err(payload) => resume_unwind(payload),
         }
     })

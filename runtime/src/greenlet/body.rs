@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::core::{Core, Phase};
 use super::outcome::{JoinError, Outcome};
-use super::unwind;
+use super::unwind::{self, Interrupt};
 
 /// What the hub does with a greenlet.
 pub(crate) trait Task {
@@ -60,7 +60,7 @@ impl<F: FnOnce() -> T, T> Body<F, T> {
             });
         }
         catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-            if self.core.killed.get() && unwind::is_kill(&*payload) {
+            if unwind::is_raised(&*payload, &self.core, Interrupt::Kill) {
                 JoinError::killed()
             } else {
                 JoinError::panicked(payload)

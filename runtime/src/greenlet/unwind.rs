@@ -13,6 +13,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use super::core::Core;
+use super::{GreenletId, current};
 
 /// What ends a wait from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,32 +24,40 @@ pub(crate) enum Interrupt {
     Elapsed(u64),
 }
 
-struct KillPayload;
+/// What unwinds. Whoever catches and drops it has ended the unwinding.
+struct Payload {
+    interrupt: Interrupt,
+    /// The greenlet it was raised in.
+    greenlet: GreenletId,
+    /// Whether that was unwinding already: the timeout was entered by a destructor.
+    was_unwinding: bool,
+}
 
-struct ElapsedPayload(u64);
-
-/// Unwinds the code that runs.
-pub(crate) fn raise(core: &Core, interrupt: Interrupt) -> ! {
-    core.unwinding.set(true);
-    match interrupt {
-        Interrupt::Kill => resume_unwind(Box::new(KillPayload)),
-        Interrupt::Elapsed(id) => resume_unwind(Box::new(ElapsedPayload(id))),
+impl Drop for Payload {
+    fn drop(&mut self) {
+        current::with(|core| {
+            if core.id() == self.greenlet {
+                core.unwinding.set(self.was_unwinding);
+            }
+        });
     }
 }
 
-/// Whether a caught payload is that of a kill.
-pub(crate) fn is_kill(payload: &(dyn Any + Send)) -> bool {
-    payload.is::<KillPayload>()
+/// Unwinds the code that runs.
+pub(crate) fn raise(core: &Core, interrupt: Interrupt) -> ! {
+    let was_unwinding = core.unwinding.replace(true);
+    resume_unwind(Box::new(Payload { interrupt, greenlet: core.id(), was_unwinding }))
 }
 
-/// Whether a caught payload is that of the timeout `id`.
-pub(crate) fn is_elapsed(payload: &(dyn Any + Send), id: u64) -> bool {
-    payload.downcast_ref::<ElapsedPayload>().is_some_and(|payload| payload.0 == id)
+/// Whether a caught payload is that of this interrupt in this greenlet.
+pub(crate) fn is_raised(payload: &(dyn Any + Send), core: &Core, interrupt: Interrupt) -> bool {
+    let payload = payload.downcast_ref::<Payload>();
+    payload.is_some_and(|payload| payload.greenlet == core.id() && payload.interrupt == interrupt)
 }
 
 /// Whether a caught payload is greenroom's own.
 pub(crate) fn is_ours(payload: &(dyn Any + Send)) -> bool {
-    payload.is::<KillPayload>() || payload.is::<ElapsedPayload>()
+    payload.is::<Payload>()
 }
 
 /// Whether the code of `core`, which runs, is unwinding. `others`: how many other greenlets of the thread are parked

@@ -145,11 +145,10 @@ impl Inner {
     pub(super) fn end(&self) {
         self.ready.withdraw();
         self.stage.set(Stage::Ended);
-        let calls = self.calls.take();
         std::mem::forget(self.table.take());
         self.door.close();
         drop(self.alt_stack.take());
-        drop(calls);
+        self.refuse_calls();
     }
 
     pub(crate) fn door(&self) -> Arc<Door> {
@@ -321,7 +320,20 @@ impl Inner {
     /// The hub moves towards its end, never back. Closures of other threads are refused from the first step on.
     pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.set(self.stage.get().max(stage));
-        drop(self.calls.take());
+        self.refuse_calls();
+    }
+
+    /// Drops the closures that other threads have sent, and with the receiver those they send from now on.
+    fn refuse_calls(&self) {
+        let calls = self.calls.take();
+        for call in calls.iter().flat_map(|calls| calls.try_iter()) {
+            if let Err(payload) = unwind::drop_caught(call.body) {
+                let site = call.site;
+                let why = panic_message(&*payload);
+                log::error!("a closure sent from {site} to a hub that ends panicked when it was dropped: {why}");
+                unwind::drop_payload(payload);
+            }
+        }
     }
 
     /// Who waits for all greenlets, or all others, to end.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::thread;
-use crate::greenlet::core::{Core, Parked};
+use crate::greenlet::core::{Core, Parked, Phase};
 use crate::greenlet::current;
 use crate::greenlet::unwind::{self, Interrupt};
 use crate::hub::{self, Inner};
@@ -101,7 +101,7 @@ impl Wait {
         shielded: bool,
     ) -> Result<Woken, Interrupt> {
         let unwinding = hub.is_unwinding(core);
-        let interruptible = !shielded && !unwinding;
+        let interruptible = !shielded && !unwinding && core.phase.get() == Phase::Live;
         if interruptible && core.is_kill_due() {
             return Err(Interrupt::Kill);
         }

@@ -105,7 +105,7 @@ impl<T> Greenlet<T> {
     }
 
     /// Kills it: it unwinds at its next park, or where it is parked now, and its destructors run; one that has not begun
-    /// never runs. Returns when it is dead. Killing one that has ended does nothing; killing oneself unwinds here.
+    /// never runs. Returns when it is dead. Killing one that has ended does nothing; killing oneself unwinds here (in a destructor that runs because one is dying it does nothing).
     ///
     /// Parks. A job that already runs on a pool is waited for, and so are destructors that park. A body that catches the
     /// unwinding meets it again at its next park. If the caller is killed or times out while it waits, the kill stays
@@ -122,8 +122,9 @@ impl<T> Greenlet<T> {
     /// ```
     pub fn kill(&self) {
         self.request_kill();
-        kill_here(self.core());
-        self.wait();
+        if !kill_here(self.core()) {
+            self.wait();
+        }
     }
 
     /// The same, waiting at most `d`; returns whether it is dead. If not, the kill stays pending.
@@ -148,8 +149,7 @@ impl<T> Greenlet<T> {
     /// ```
     pub fn kill_timeout(&self, d: Duration) -> bool {
         self.request_kill();
-        kill_here(self.core());
-        self.wait_timeout(d)
+        !kill_here(self.core()) && self.wait_timeout(d)
     }
 
     /// Kills it without waiting for its end. Doesn't park.
@@ -247,11 +247,13 @@ impl<T> fmt::Debug for Greenlet<T> {
     }
 }
 
-/// Unwinds if `core` is the greenlet that runs, and may.
-pub(super) fn kill_here(core: &Core) {
+/// Unwinds if `core` is the greenlet that runs, and may. Otherwise returns whether it is the one that runs: it is dying
+/// already, and the caller is one of its destructors.
+pub(super) fn kill_here(core: &Core) -> bool {
     let is_here = current::with(|me| std::ptr::eq(me, core));
     let may_unwind = || hub::with_current(|hub| hub.is_some_and(|hub| !hub.is_unwinding(core)));
     if is_here && core.is_kill_due() && may_unwind() {
         unwind::raise(core, Interrupt::Kill);
     }
+    is_here
 }
