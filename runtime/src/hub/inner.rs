@@ -204,13 +204,13 @@ impl Inner {
     /// Runs a greenlet until it parks, yields or ends.
     #[inline]
     pub(super) fn resume(&self, key: usize) {
-        let core: *const Core = match self.table.borrow().get(key) {
-            Some(Some(task)) => task.core(),
+        let task: *const dyn Task = match self.table.borrow().get(key) {
+            Some(Some(task)) => Rc::as_ptr(task),
             _ => return,
         };
-        // SAFETY: the core lies in the task, which the table holds until `finish`; only the loop, below, calls that.
-        let core = unsafe { &*core };
-        if !core.fiber.has_started() && !self.start(key) {
+        // SAFETY: the table holds the task until `finish`, which only the loop calls, below and at the end of `start`.
+        let core = unsafe { (*task).core() };
+        if !core.fiber.has_started() && !self.start(task, core) {
             return;
         }
         self.resumes.set(self.resumes.get() + 1);
@@ -240,12 +240,8 @@ impl Inner {
     }
 
     /// Gives a greenlet its stack. False: there is none, and it waits for one or has ended.
-    #[cold]
-    fn start(&self, key: usize) -> bool {
-        let Some(task) = self.table.borrow().get(key).cloned().flatten() else {
-            return false;
-        };
-        let core = task.core();
+    #[inline(never)]
+    fn start(&self, task: *const dyn Task, core: &Core) -> bool {
         let stack = match core.stack_size {
             None => self.stacks.take(),
             Some(bytes) => self.stacks.take_sized(bytes),
@@ -253,10 +249,9 @@ impl Inner {
         match stack {
             Ok(stack) => {
                 core.note.bounds.set(stack.bounds());
-                let body = Rc::as_ptr(&task);
                 // SAFETY: not started yet. The table holds the task, and with it the fiber, until `finish`, which runs
                 // after the coroutine has ended; or for ever, when the thread ends. `run` doesn't unwind.
-                unsafe { core.fiber.start(stack, move || (*body).run(&Inner::report_unseen)) };
+                unsafe { core.fiber.start(stack, move || (*task).run(&Inner::report_unseen)) };
                 true
             }
             Err(_) if self.stacks.stats().in_use > 0 => {
@@ -265,7 +260,8 @@ impl Inner {
             }
             Err(error) => {
                 let text = format!("greenlet {} could not start: {error}", core.id());
-                task.fail(Box::new(text), &Inner::report_unseen);
+                // SAFETY: the table holds the task until the next line.
+                unsafe { (*task).fail(Box::new(text), &Inner::report_unseen) };
                 self.finish(core.key.get());
                 false
             }
@@ -285,8 +281,10 @@ impl Inner {
             self.ready.push(starved);
         }
         core.joiners.borrow_mut().wake_all();
-        for link in core.links.take() {
-            self.add_link(core, move || link(&outcome));
+        if !core.links.borrow().is_empty() {
+            for link in core.links.take() {
+                self.add_link(core, move || link(&outcome));
+            }
         }
         if self.live() <= 1 {
             self.leavers.borrow_mut().wake_all();
