@@ -53,6 +53,9 @@ unsafe impl GlobalAlloc for Counting {
 const BEFORE: usize = 1_000;
 /// Operations that are counted.
 const COUNTED: usize = 5_000;
+/// Allocations among them that are nobody's fault: what a thread needs for its first sleep, which on a busy machine may
+/// come late, and lists that grow to their size.
+const ONCE: usize = COUNTED / 100;
 
 /// The table, and what in it is more than promised.
 #[derive(Default)]
@@ -63,7 +66,7 @@ impl Table {
     fn row(&mut self, what: &str, promised: Option<usize>, allocations: usize) {
         let each = allocations as f64 / COUNTED as f64;
         let promised = promised.map_or(String::from("-"), |promised| {
-            if allocations > promised * COUNTED {
+            if allocations > promised * COUNTED + ONCE {
                 self.0.push(format!("{what}: {allocations} allocations in {COUNTED}, {promised} promised for each"));
             }
             promised.to_string()
@@ -138,7 +141,7 @@ fn started_pool(threads: usize) -> ThreadPool {
     let (pool, barrier) = (ThreadPool::new(threads), Arc::new(Barrier::new(threads)));
     let all = (0..threads).map(|_| {
         let (pool, barrier) = (pool.clone(), Arc::clone(&barrier));
-        spawn(move || pool.run(|| drop(barrier.wait())))
+        spawn(move || pool.run(|| _ = barrier.wait()))
     });
     join_all(all.collect::<Vec<_>>()).into_iter().for_each(|ended| ended.unwrap());
     pool
@@ -204,8 +207,10 @@ fn greenlets(table: &mut Table) {
         drop(spawn(|| ()));
         yield_now();
     });
-    table.count("spawn + join", None, || spawn(|| ()).join().unwrap());
-    table.count_on("join of one that has not begun", None, || spawn(|| ()), |greenlet| greenlet.join().unwrap());
+    table.count("spawn + join", Some(1), || spawn(|| ()).join().unwrap());
+    table.count("spawn + join of one that parks", Some(1), || {
+        spawn(|| sleep(Duration::from_micros(1))).join().unwrap();
+    });
     let ended = || {
         let greenlet = spawn(|| ());
         yield_now();
@@ -226,13 +231,11 @@ fn results(table: &mut Table) {
         promise.set(7);
         assert_eq!(result.get().unwrap(), 7);
     });
-    let pending = || {
+    table.count("promise, spawn, get, set by the greenlet", None, || {
         let (promise, result) = promise();
-        let greenlet = spawn(move || promise.set(7));
-        (greenlet, result)
-    };
-    table.count_on("get of one that isn't set yet", None, pending, |(greenlet, result)| {
+        drop(spawn(move || promise.set(7)));
         assert_eq!(result.get().unwrap(), 7);
-        drop(greenlet);
     });
+    let handle = hub().handle();
+    table.count("HubHandle::spawn, get", None, || handle.spawn(|| ()).get().unwrap());
 }

@@ -211,6 +211,8 @@ struct Scene {
     others: Vec<Greenlet<()>>,
     /// Until a test takes it.
     victim: Option<Greenlet<Result<(), Elapsed>>>,
+    /// From just before it was spawned until it had parked.
+    spawned: Duration,
 }
 
 impl Scene {
@@ -231,16 +233,18 @@ impl Scene {
             others.push(spawn(move || pool.run(|| ())));
             until(&handle, |stats| stats.queued == 1);
         }
+        let start = Instant::now();
         let victim = spawn({
             let (pool, book, gate) = (pool.clone(), Arc::clone(&book), gate.clone());
             let first = move || {
-                if state == State::Runs {
+                if has_begun(state) {
                     gate.wait();
                 }
             };
             move || timeout(limit, || call(&pool, &book, first))
         });
         yield_now();
+        let spawned = start.elapsed();
         match state {
             State::WaitsForRoom | State::Queued => assert_eq!(handle.stats().queued, 1),
             State::Runs => {
@@ -248,14 +252,15 @@ impl Scene {
                     sleep(Duration::from_micros(50));
                 }
             }
-            // Without parking, so that the victim isn't resumed.
+            // The victim is parked by now, and as main doesn't park it isn't resumed.
             State::Done => {
-                while handle.stats().completed == 0 {
+                gate.open();
+                while handle.stats().completed == 0 && !victim.is_finished() {
                     thread::yield_now();
                 }
             }
         }
-        Scene { handle, book, gate, others, victim: Some(victim) }
+        Scene { handle, book, gate, others, victim: Some(victim), spawned }
     }
 
     fn victim(&mut self) -> Greenlet<Result<(), Elapsed>> {
@@ -308,20 +313,21 @@ fn a_kill_takes_back_what_has_not_begun_and_waits_for_what_has() {
 #[test]
 fn a_timeout_takes_back_what_has_not_begun_and_waits_for_what_has() {
     // Long enough for a worker to begin, as a rule.
-    in_each_state(MOMENT * 4, |state, scene| {
+    const LIMIT: Duration = Duration::from_millis(4);
+    in_each_state(LIMIT, |state, scene| {
         let victim = scene.victim();
         match state {
             State::WaitsForRoom | State::Queued => victim.wait(),
             State::Runs => {
-                sleep(MOMENT * 5);
+                sleep(LIMIT + MOMENT);
                 assert_eq!(victim.is_finished(), scene.book.began.load(SeqCst) == 0);
                 scene.gate.open();
             }
-            State::Done => thread::sleep(MOMENT * 5),
+            State::Done => thread::sleep(LIMIT + MOMENT),
         }
         let in_time = victim.join().unwrap().is_ok();
-        // What is there at the deadline counts, even if nobody has looked at it.
-        assert_eq!(in_time, state == State::Done, "{state:?}");
+        // What is done when the hub comes to look counts, even after the deadline.
+        assert!(in_time == (state == State::Done) || scene.spawned > LIMIT, "{state:?}");
         scene.book.began.load(SeqCst) == 1
     });
 }
@@ -374,19 +380,22 @@ fn a_pool_shut_down_by_another_thread_does_the_same() {
 
 #[test]
 fn a_hub_that_shuts_down_takes_back_what_has_not_begun_and_waits_for_what_has() {
+    struct Opener(Gate);
+    impl Drop for Opener {
+        fn drop(&mut self) {
+            yield_now();
+            self.0.open();
+        }
+    }
     for state in STATES.repeat(ROUNDS) {
         watched(move || {
             let mut scene = Scene::new(state, Duration::MAX);
             let victim = scene.victim();
-            let (gate, handle) = (scene.gate.clone(), scene.handle.clone());
-            let opener = thread::spawn(move || {
-                thread::sleep(MOMENT);
-                gate.open();
-                handle.join(None)
-            });
+            // Never begins, and lets the victim notice its kill before the gate opens.
+            let opener = Opener(scene.gate.clone());
+            scene.others.push(spawn(move || drop(opener)));
             hub().shutdown();
             assert!(victim.join().unwrap_err().is_killed());
-            opener.join().unwrap();
             let ran = usize::from(has_begun(state));
             assert_eq!(scene.finish(), (1 - ran, ran), "{state:?}");
         });
@@ -398,7 +407,7 @@ fn a_thread_that_ends_leaks_its_greenlets_and_their_jobs_do_no_harm() {
     for state in STATES.repeat(ROUNDS) {
         let (handles, handle) = mpsc::channel();
         watched(move || {
-            let Scene { handle, book, gate, others, victim } = Scene::new(state, Duration::MAX);
+            let Scene { handle, book, gate, others, victim, .. } = Scene::new(state, Duration::MAX);
             handles.send((handle, book, gate)).unwrap();
             std::mem::forget((others, victim));
         });
@@ -787,50 +796,64 @@ fn a_body_that_catches_its_kill_gets_the_result_of_its_next_job_never() {
 #[test]
 fn a_queue_for_one_serves_a_hundred_greenlets_in_order() {
     watched(|| {
-        let handle = Pool::builder().max_threads(1).queue_limit(1).build();
-        let gate = Gate::default();
-        let held = gate.clone();
-        handle.submit(move || held.wait()).unwrap();
-        until(&handle, |stats| stats.running == 1);
-        let served = Arc::new(Mutex::new(Vec::new()));
-        let greenlets: Vec<_> = (0..100)
-            .map(|number| {
-                let (pool, served) = (ThreadPool::from(handle.clone()), Arc::clone(&served));
-                spawn(move || pool.run(|| served.lock().unwrap().push(number)))
-            })
-            .collect();
-        yield_now();
-        gate.open();
-        join_all(greenlets).into_iter().for_each(|ended| ended.unwrap());
-        assert_eq!(*served.lock().unwrap(), (0..100).collect::<Vec<_>>());
+        for round in 0..ROUNDS {
+            let handle = Pool::builder().max_threads(1).queue_limit(1).build();
+            let gate = Gate::default();
+            let held = gate.clone();
+            handle.submit(move || held.wait()).unwrap();
+            until(&handle, |stats| stats.running == 1);
+            let served = Arc::new(Mutex::new(Vec::new()));
+            let greenlets: Vec<_> = (0..100)
+                .map(|number| {
+                    let (pool, served) = (ThreadPool::from(handle.clone()), Arc::clone(&served));
+                    spawn(move || pool.run(|| served.lock().unwrap().push(number)))
+                })
+                .collect();
+            yield_now();
+            gate.open();
+            join_all(greenlets).into_iter().for_each(|ended| ended.unwrap());
+            assert_eq!(*served.lock().unwrap(), (0..100).collect::<Vec<_>>(), "round {round}");
+        }
     });
 }
 
 #[test]
-fn one_that_calls_in_a_loop_does_not_starve_those_who_wait_for_room() {
+fn those_that_call_in_a_loop_do_not_overtake_one_that_waits_for_room() {
+    /// Five greedy ones, at most: one that runs, one in the queue, those before it in the line.
+    const GREEDY: u64 = 5;
     watched(|| {
         let handle = Pool::builder().max_threads(1).queue_limit(1).build();
-        let is_over = Rc::new(Cell::new(false));
-        let greedy: Vec<_> = (0..3)
-            .map(|_| {
+        let (is_over, served) = (Rc::new(Cell::new(false)), Arc::new(AtomicUsize::new(0)));
+        let greedy: Vec<_> = (0..GREEDY)
+            .map(|number| {
                 let (pool, is_over) = (ThreadPool::from(handle.clone()), Rc::clone(&is_over));
+                let served = Arc::clone(&served);
                 spawn(move || {
+                    let mut dice = Dice(number);
                     while !is_over.get() {
-                        pool.run(|| spin(Duration::from_micros(20)));
+                        let served = &served;
+                        pool.run(|| {
+                            served.fetch_add(1, SeqCst);
+                            spin(Duration::from_micros(dice.roll(20)));
+                        });
                     }
                 })
             })
             .collect();
         until(&handle, |stats| stats.completed > 10);
-        let modest: Vec<_> = (0..20)
-            .map(|_| {
-                let pool = ThreadPool::from(handle.clone());
-                spawn(move || pool.run(|| ()))
-            })
-            .collect();
-        join_all(modest).into_iter().for_each(|ended| ended.unwrap());
+        let mut most = 0;
+        for _ in 0..300 {
+            let pool = ThreadPool::from(handle.clone());
+            let served = Arc::clone(&served);
+            let modest = spawn(move || {
+                let before = served.load(SeqCst);
+                pool.run(|| served.load(SeqCst)) - before
+            });
+            most = most.max(modest.join().unwrap());
+        }
         is_over.set(true);
         join_all(greedy);
+        assert!(most <= 2 * GREEDY as usize, "overtaken {most} times");
     });
 }
 

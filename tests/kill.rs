@@ -4,7 +4,7 @@
 mod common;
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use greenroom::{
     Greenlet, Outcome, ThreadPool, hub, join_all, kill_all, on_big_stack, promise, sleep, spawn, spawn_later, timeout,
     yield_now,
 };
+use greenroom_pool::Pool;
 
 // A kill ends every kind of park.
 
@@ -44,7 +45,7 @@ fn dies(place: Park) {
     assert!(join_shared(greenlet).unwrap_err().is_killed());
 }
 
-each_park!(a_kill_ends, super::super::dies);
+each_park!(a_kill_ends, crate::dies);
 
 /// It is there before the park.
 fn dies_at_the_park(place: Park) {
@@ -62,7 +63,7 @@ fn dies_at_the_park(place: Park) {
     assert!(join_shared(greenlet).unwrap_err().is_killed());
 }
 
-each_park!(a_pending_kill_ends, super::super::dies_at_the_park);
+each_park!(a_pending_kill_ends, crate::dies_at_the_park);
 
 /// Another greenlet of the thread is in the middle of unwinding, so that `thread::panicking()` says yes to all.
 fn dies_beside_one_that_unwinds(place: Park) {
@@ -74,7 +75,7 @@ fn dies_beside_one_that_unwinds(place: Park) {
     other.wait();
 }
 
-each_park!(a_kill_beside_one_that_unwinds_ends, super::super::dies_beside_one_that_unwinds);
+each_park!(a_kill_beside_one_that_unwinds_ends, crate::dies_beside_one_that_unwinds);
 
 /// The body catches the unwinding, and parks there again.
 fn meets_it_again(place: Park) {
@@ -93,7 +94,7 @@ fn meets_it_again(place: Park) {
     assert!(greenlet.join().unwrap_err().is_killed());
 }
 
-each_park!(a_swallowed_kill_comes_again_in, super::super::meets_it_again);
+each_park!(a_swallowed_kill_comes_again_in, crate::meets_it_again);
 
 fn meets_it_again_beside_one_that_unwinds(place: Park) {
     let (other, keep) = parked_in_its_destructor();
@@ -102,10 +103,58 @@ fn meets_it_again_beside_one_that_unwinds(place: Park) {
     other.wait();
 }
 
-each_park!(
-    a_swallowed_kill_comes_again_beside_one_that_unwinds_in,
-    super::super::meets_it_again_beside_one_that_unwinds
-);
+each_park!(a_swallowed_kill_comes_again_beside_one_that_unwinds_in, crate::meets_it_again_beside_one_that_unwinds);
+
+#[test]
+fn one_that_has_unwound_before_another_does_can_still_be_killed() {
+    within_a_minute(|| {
+        let unwinds: [fn(); 3] = [
+            || assert_eq!(timeout(ms(1), || is_ended_early(forever)), Ok(true)),
+            || assert!(timeout(ms(1), forever).is_err()),
+            || {
+                assert!(is_ended_early(|| {
+                    let _slow = on_drop(|| sleep(ms(1)));
+                    panic_with("caught");
+                }));
+            },
+        ];
+        for unwinds in unwinds {
+            let has_unwound = Rc::new(Cell::new(false));
+            let done = Rc::clone(&has_unwound);
+            let greenlet = spawn(move || {
+                unwinds();
+                done.set(true);
+                (0..10).for_each(|_| yield_now());
+                forever();
+            });
+            while !has_unwound.get() {
+                yield_now();
+            }
+            let (other, keep) = parked_in_its_destructor();
+            (0..10).for_each(|_| yield_now());
+            greenlet.kill();
+            assert!(greenlet.join().unwrap_err().is_killed());
+            drop(keep);
+            other.wait();
+        }
+    });
+}
+
+#[test]
+fn a_destructor_may_kill_and_await_one_that_swallows() {
+    within_a_minute(|| {
+        let greenlet = begun(|| (0..3).filter(|_| is_ended_early(forever)).count());
+        let parent = begun(move || {
+            let _guard = on_drop(move || {
+                greenlet.kill();
+                assert_eq!(greenlet.join().unwrap(), 3);
+            });
+            forever();
+        });
+        parent.kill();
+        assert!(parent.join().unwrap_err().is_killed());
+    });
+}
 
 // Destructors that park run to their end.
 
@@ -152,7 +201,7 @@ fn destructor_ends(prepare: Prepare) {
     assert!(it.greenlet.join().unwrap_err().is_killed());
 }
 
-each_wait!(a_killed_one_waits_in_its_destructor_for, super::super::destructor_ends);
+each_wait!(a_killed_one_waits_in_its_destructor_for, crate::destructor_ends);
 
 /// Killed again and again while it is in its destructor.
 fn destructor_ends_whoever_kills(prepare: Prepare) {
@@ -175,7 +224,7 @@ fn destructor_ends_whoever_kills(prepare: Prepare) {
     assert!(join_shared(greenlet).unwrap_err().is_killed());
 }
 
-each_wait!(one_killed_many_times_waits_in_its_destructor_for, super::super::destructor_ends_whoever_kills);
+each_wait!(one_killed_many_times_waits_in_its_destructor_for, crate::destructor_ends_whoever_kills);
 
 fn destructor_ends_beside_one_that_unwinds(prepare: Prepare) {
     let (other, keep) = parked_in_its_destructor();
@@ -187,7 +236,7 @@ fn destructor_ends_beside_one_that_unwinds(prepare: Prepare) {
 
 each_wait!(
     beside_one_that_unwinds_a_killed_one_waits_in_its_destructor_for,
-    super::super::destructor_ends_beside_one_that_unwinds
+    crate::destructor_ends_beside_one_that_unwinds
 );
 
 /// A panic of its own brought it there, then a kill comes.
@@ -200,7 +249,25 @@ fn destructor_of_a_panicking_one_ends(prepare: Prepare) {
     assert_eq!(text_of(&*payload), "its own");
 }
 
-each_wait!(a_panicking_one_is_killed_and_waits_in_its_destructor_for, super::super::destructor_of_a_panicking_one_ends);
+each_wait!(a_panicking_one_is_killed_and_waits_in_its_destructor_for, crate::destructor_of_a_panicking_one_ends);
+
+/// Another one is in the middle of unwinding when it panics.
+fn destructor_of_a_panicking_one_ends_beside_one_that_unwinds(prepare: Prepare) {
+    let (other, keep) = parked_in_its_destructor();
+    let it = InDestructor::of(prepare, || panic_with("its own"));
+    it.greenlet.wait();
+    assert_eq!(it.ended.get(), Some(true));
+    let payload = it.greenlet.join().unwrap_err().into_panic();
+    assert_eq!(text_of(&*payload), "its own");
+    main_unwinds(prepare);
+    drop(keep);
+    other.wait();
+}
+
+each_wait!(
+    beside_one_that_unwinds_a_panicking_one_waits_in_its_destructor_for,
+    crate::destructor_of_a_panicking_one_ends_beside_one_that_unwinds
+);
 
 /// It never began: what it captured is dropped, and that is not cut short by a second kill.
 fn captures_are_dropped_in_peace(prepare: Prepare) {
@@ -226,7 +293,7 @@ fn captures_are_dropped_in_peace(prepare: Prepare) {
     assert!(greenlet.join().unwrap_err().is_killed());
 }
 
-each_wait!(one_killed_twice_before_it_began_drops_its_captures, super::super::captures_are_dropped_in_peace);
+each_wait!(one_killed_twice_before_it_began_drops_its_captures, crate::captures_are_dropped_in_peace);
 
 /// Main unwinds, and its destructor waits for greenlets that are killed, time out and panic meanwhile.
 fn main_unwinds(prepare: Prepare) {
@@ -238,10 +305,9 @@ fn main_unwinds(prepare: Prepare) {
         panic_with("main's own");
     }));
     assert_eq!(ended.get(), Some(true));
-    assert!(!thread::panicking());
 }
 
-each_wait!(main_waits_in_a_destructor_for, super::super::main_unwinds);
+each_wait!(main_waits_in_a_destructor_for, crate::main_unwinds);
 
 #[test]
 fn a_destructor_at_the_normal_end_of_a_scope_is_interrupted_like_any_code() {
@@ -330,6 +396,24 @@ fn one_killed_before_its_time_never_runs() {
 }
 
 #[test]
+fn one_that_waits_for_a_stack_is_killed_without_one() {
+    within_a_minute(|| {
+        let other = begun(forever);
+        let dropped = Count::new();
+        let guard = dropped.on_drop();
+        // More than any kernel gives, so that it waits until others give theirs back.
+        let body = move || drop(guard);
+        let greenlet = greenroom::Builder::new().stack_size(1 << 60).spawn(body).unwrap();
+        yield_now();
+        greenlet.kill();
+        assert_eq!(dropped.get(), 1);
+        assert!(greenlet.join().unwrap_err().is_killed());
+        assert!(!other.is_finished());
+        other.kill();
+    });
+}
+
+#[test]
 fn captures_that_panic_when_dropped_unrun_are_the_panic_of_their_greenlet() {
     within_a_minute(|| {
         let guard = on_drop(|| panic_with("captured"));
@@ -369,7 +453,7 @@ fn killing_oneself_unwinds_at_the_call() {
             let greenlet = with_own_handle(move |me| {
                 let _guard = inside.on_drop("dropped");
                 inside.add("begun");
-                kill(me);
+                kill(&me);
                 inside.add("passed");
             });
             assert!(join_shared(greenlet).unwrap_err().is_killed());
@@ -409,10 +493,8 @@ fn a_destructor_of_a_dying_one_that_kills_it_again_goes_on() {
             let trace = Trace::new();
             let inside = trace.clone();
             let greenlet = with_own_handle(move |me| {
-                let me: *const Greenlet<()> = me;
                 let _guard = on_drop(move || {
-                    // SAFETY: the handle is held by the frame around this one.
-                    kill(unsafe { &*me });
+                    kill(&me);
                     inside.add("went on");
                 });
                 forever();
@@ -555,10 +637,10 @@ fn a_kill_beats_a_timeout_and_a_wake_of_the_same_turn() {
         let trace = Trace::new();
         let inside = trace.clone();
         let greenlet = begun(move || {
-            let got = timeout(ms(1), || result.get().unwrap());
+            let got = timeout(ms(20), || result.get().unwrap());
             inside.add(format!("passed: {got:?}"));
         });
-        spin(ms(5));
+        spin(ms(30));
         promise.set(1);
         greenlet.kill();
         assert!(trace.take().is_empty());
@@ -604,7 +686,7 @@ fn ring(size: usize, kill: fn(&Greenlet<()>)) -> Vec<Rc<Greenlet<()>>> {
         });
         all.borrow_mut().push(Rc::new(greenlet));
     }
-    all.take()
+    all.borrow().clone()
 }
 
 #[test]
@@ -612,18 +694,20 @@ fn a_ring_of_destructors_that_request_kills_dies() {
     within_a_minute(|| {
         for size in 1..=5 {
             let all = ring(size, Greenlet::request_kill);
-            assert!(all.is_empty(), "the ring is taken out before anybody dies");
+            all[size - 1].kill();
+            all.iter().for_each(|greenlet| greenlet.wait());
         }
+        assert_eq!(hub().stats().greenlets, 0);
     });
 }
 
 #[test]
-fn two_whose_destructors_kill_each_other_for_a_time_both_die() {
+fn a_ring_of_destructors_that_kill_for_a_time_dies() {
     within_a_minute(|| {
         for size in 2..=4 {
             let all = ring(size, |next| _ = next.kill_timeout(ms(2)));
             all[0].kill();
-            assert!(all.iter().all(|greenlet| greenlet.is_finished()));
+            all.iter().for_each(|greenlet| greenlet.wait());
         }
     });
 }
@@ -675,38 +759,26 @@ fn killing_all_takes_everybody_duplicates_and_dead_ones_too() {
 fn killing_all_kills_the_caller_last() {
     within_a_minute(|| {
         let trace = Trace::new();
-        let slots = Rc::new(RefCell::new(Vec::<Rc<Greenlet<()>>>::new()));
-        let (inside, others) = (trace.clone(), Rc::clone(&slots));
+        let all = Rc::new(RefCell::new(Vec::<Rc<Greenlet<()>>>::new()));
+        let (inside, listed) = (trace.clone(), Rc::clone(&all));
         let caller = spawn(move || {
             let _guard = inside.on_drop("caller");
-            let all = others.borrow().clone();
-            kill_all(all.iter().chain(&all).map(|greenlet| &**greenlet));
+            yield_now();
+            let listed = listed.borrow().clone();
+            kill_all(listed.iter().chain(&listed).map(|greenlet| &**greenlet));
             inside.add("passed");
         });
-        slots.borrow_mut().push(Rc::new(caller));
+        all.borrow_mut().push(Rc::new(caller));
         for name in ["first", "second"] {
             let inside = trace.clone();
-            slots.borrow_mut().push(Rc::new(spawn(move || {
+            let other = spawn(move || {
                 let _guard = inside.on_drop(name);
                 let _slow = on_drop(|| sleep(ms(5)));
                 forever();
-            })));
+            });
+            all.borrow_mut().push(Rc::new(other));
         }
-        let all = slots.borrow().clone();
-        // The others begin first.
-        all[0].request_kill();
-        all[0].wait();
-        assert!(trace.take().is_empty(), "killed before it began");
-
-        let (inside, others) = (trace.clone(), Rc::clone(&slots));
-        yield_now();
-        let caller = Rc::new(spawn(move || {
-            let _guard = inside.on_drop("caller");
-            let all = others.borrow().clone();
-            kill_all(all.iter().chain(&all).map(|greenlet| &**greenlet));
-            inside.add("passed");
-        }));
-        slots.borrow_mut()[0] = Rc::clone(&caller);
+        let caller = Rc::clone(&all.borrow()[0]);
         caller.wait();
         assert_eq!(trace.take(), ["first", "second", "caller"]);
     });
@@ -732,17 +804,28 @@ fn several_killers_all_wait_for_the_death() {
 #[test]
 fn a_killer_that_is_killed_or_times_out_leaves_the_kill_pending() {
     within_a_minute(|| {
-        let victim = Rc::new(stubborn());
+        let resists = || {
+            let (promise, result) = promise::<()>();
+            let victim = begun(move || {
+                let _resists = on_drop(move || result.wait());
+                forever();
+            });
+            (Rc::new(victim), promise)
+        };
+
+        let (victim, keep) = resists();
         let killed = Rc::clone(&victim);
         let killer = begun(move || killed.kill());
         killer.kill();
         assert!(!victim.is_finished());
-        victim.wait();
+        drop(keep);
+        assert!(join_shared(victim).unwrap_err().is_killed());
 
-        let victim = stubborn();
+        let (victim, keep) = resists();
         assert!(timeout(ms(1), || victim.kill()).is_err());
         assert!(!victim.is_finished());
-        assert!(victim.join().unwrap_err().is_killed());
+        drop(keep);
+        assert!(join_shared(victim).unwrap_err().is_killed());
     });
 }
 
@@ -790,58 +873,85 @@ fn a_waiter_that_is_killed_leaves_the_line_for_the_others() {
 
 // Jobs on the pool.
 
-#[test]
-fn a_job_that_runs_is_waited_for_and_may_go_on_using_what_it_borrows() {
-    within_a_minute(|| {
-        let has_begun = Arc::new(AtomicBool::new(false));
-        let has_ended = Arc::new(AtomicBool::new(false));
-        let dropped = Count::new();
-        let (begin, end, guard) = (Arc::clone(&has_begun), Arc::clone(&has_ended), dropped.on_drop());
-        let greenlet = spawn(move || {
-            let _guard = guard;
-            let mut buffer = vec![0u8; 1 << 16];
-            hub().threadpool().run(|| {
-                begin.store(true, Ordering::SeqCst);
-                thread::sleep(ms(30));
-                buffer.fill(7);
-                end.store(true, Ordering::SeqCst);
-            });
-            unreachable!("it is killed while the job runs");
+/// A greenlet that runs `job` on the pool, and is killed while the job waits for `go_on`.
+fn killed_while_its_job_runs<R: Send + 'static>(
+    guard: OnDrop,
+    job: impl FnOnce() -> R + Send + 'static,
+) -> (Greenlet<()>, Arc<AtomicBool>) {
+    let (has_begun, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (begin, may_go_on) = (Arc::clone(&has_begun), Arc::clone(&go_on));
+    let greenlet = spawn(move || {
+        let _guard = guard;
+        hub().threadpool().run(move || {
+            begin.store(true, Ordering::SeqCst);
+            while !may_go_on.load(Ordering::SeqCst) {
+                thread::sleep(ms(1));
+            }
+            job()
         });
-        while !has_begun.load(Ordering::SeqCst) {
-            sleep(ms(1));
-        }
-        assert!(!greenlet.kill_timeout(Duration::ZERO));
+        unreachable!("it is killed while the job runs");
+    });
+    while !has_begun.load(Ordering::SeqCst) {
+        sleep(ms(1));
+    }
+    greenlet.request_kill();
+    (greenlet, go_on)
+}
+
+#[test]
+fn a_job_that_runs_is_waited_for_before_anything_unwinds() {
+    within_a_minute(|| {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (end, dropped) = (Arc::clone(&ended), Count::new());
+        let (greenlet, go_on) = killed_while_its_job_runs(dropped.on_drop(), move || end.store(true, Ordering::SeqCst));
+        assert!(!greenlet.kill_timeout(ms(2)));
         assert_eq!(dropped.get(), 0, "not before the job is done");
+        go_on.store(true, Ordering::SeqCst);
         greenlet.kill();
-        assert!(has_ended.load(Ordering::SeqCst));
+        assert!(ended.load(Ordering::SeqCst));
         assert_eq!(dropped.get(), 1);
         assert!(greenlet.join().unwrap_err().is_killed());
     });
 }
 
 #[test]
+fn a_job_of_a_killed_one_goes_on_using_what_it_borrows() {
+    within_a_minute(|| {
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begin = Arc::clone(&has_begun);
+        let greenlet = spawn(move || {
+            let mut buffer = vec![0u8; 1 << 16];
+            hub().threadpool().run(|| {
+                begin.store(true, Ordering::SeqCst);
+                for i in 0..20 {
+                    thread::sleep(ms(1));
+                    buffer.fill(i);
+                    assert!(buffer.iter().all(|&byte| byte == i));
+                }
+            });
+        });
+        while !has_begun.load(Ordering::SeqCst) {
+            sleep(Duration::from_micros(100));
+        }
+        greenlet.kill();
+        assert!(greenlet.is_finished());
+    });
+}
+
+#[test]
 fn the_result_of_a_job_that_nobody_waits_for_any_more_is_dropped() {
-    struct Result(Arc<AtomicBool>);
-    impl Drop for Result {
+    struct Note(Arc<AtomicBool>);
+    impl Drop for Note {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
         }
     }
 
     within_a_minute(|| {
-        let (has_begun, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (begin, result) = (Arc::clone(&has_begun), Arc::clone(&dropped));
-        let greenlet = spawn(move || {
-            hub().threadpool().run(move || {
-                begin.store(true, Ordering::SeqCst);
-                thread::sleep(ms(10));
-                Result(result)
-            });
-        });
-        while !has_begun.load(Ordering::SeqCst) {
-            sleep(ms(1));
-        }
+        let dropped = Arc::new(AtomicBool::new(false));
+        let note = Note(Arc::clone(&dropped));
+        let (greenlet, go_on) = killed_while_its_job_runs(on_drop(|| ()), move || note);
+        go_on.store(true, Ordering::SeqCst);
         greenlet.kill();
         assert!(dropped.load(Ordering::SeqCst));
     });
@@ -850,18 +960,8 @@ fn the_result_of_a_job_that_nobody_waits_for_any_more_is_dropped() {
 #[test]
 fn a_job_that_panics_after_its_caller_was_killed_leaves_it_killed() {
     within_a_minute(|| {
-        let has_begun = Arc::new(AtomicBool::new(false));
-        let begin = Arc::clone(&has_begun);
-        let greenlet = spawn(move || {
-            hub().threadpool().run(move || {
-                begin.store(true, Ordering::SeqCst);
-                thread::sleep(ms(10));
-                panic_with("too late");
-            })
-        });
-        while !has_begun.load(Ordering::SeqCst) {
-            sleep(ms(1));
-        }
+        let (greenlet, go_on) = killed_while_its_job_runs(on_drop(|| ()), || -> () { panic_with("too late") });
+        go_on.store(true, Ordering::SeqCst);
         greenlet.kill();
         assert!(greenlet.join().unwrap_err().is_killed());
     });
@@ -895,6 +995,37 @@ fn a_job_that_is_queued_is_taken_back_although_every_worker_is_busy() {
         release.store(true, Ordering::SeqCst);
         blocker.join().unwrap();
         assert_eq!(pool.run(|| 7), 7);
+    });
+}
+
+#[test]
+fn room_in_a_queue_that_was_meant_for_a_killed_one_goes_to_the_next() {
+    within_a_minute(|| {
+        let pool = Pool::builder().max_threads(1).queue_limit(1).build();
+        let release = Arc::new(AtomicBool::new(false));
+        let job = |release: Option<Arc<AtomicBool>>| {
+            let pool = ThreadPool::from(pool.clone());
+            begun(move || {
+                pool.run(|| {
+                    while release.as_ref().is_some_and(|release| !release.load(Ordering::SeqCst)) {
+                        thread::sleep(ms(1));
+                    }
+                });
+            })
+        };
+        let running = job(Some(Arc::clone(&release)));
+        while pool.stats().running == 0 {
+            sleep(ms(1));
+        }
+        let [queued, first, second] = [job(None), job(None), job(None)];
+        // The worker makes room while this hub doesn't look.
+        release.store(true, Ordering::SeqCst);
+        assert!(pool.join(None));
+        first.request_kill();
+        second.join().unwrap();
+        assert!(first.join().unwrap_err().is_killed());
+        running.join().unwrap();
+        queued.join().unwrap();
     });
 }
 

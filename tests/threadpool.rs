@@ -378,6 +378,7 @@ fn a_pool_may_be_held_anywhere() {
 #[test]
 fn offload_goes_to_the_pool_from_a_greenlet_and_from_main_with_a_hub() {
     watched(|| {
+        hub().set_threadpool(ThreadPool::new(1));
         let worker = hub().threadpool().run(here);
         assert_eq!(offload(here, ()), worker);
         assert_eq!(spawn(|| offload(here, ())).join().unwrap(), worker);
@@ -400,7 +401,7 @@ fn offload_is_a_plain_call_elsewhere_and_makes_no_hub() {
 #[test]
 fn offload_borrows_and_hands_panics_on_wherever_it_is() {
     fn check() {
-        let words = vec![String::from("a"), String::from("b")];
+        let words = [String::from("a"), String::from("b")];
         assert_eq!(offload(|words: &[String]| words.concat(), (&words[..],)), "ab");
         assert_eq!(caught(|| offload(|| panic_any(7_u8), ())).downcast_ref::<u8>(), Some(&7));
     }

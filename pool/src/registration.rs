@@ -8,9 +8,10 @@ use crate::shared::Wakers;
 
 /// A waker that waits for a pool: the answer of [`Pool::on_room`] and [`Pool::on_quiet`].
 ///
-/// It is woken once at most; to wait again, register again. Dropping it ends the wait. One that waits for room, has been
-/// woken, and is dropped while there still is room wakes the next in line, so whoever gives up doesn't swallow
-/// what others wait for. Hence drop it after the attempt that it was to announce.
+/// It is woken once at most; to wait again in the same place, [`renew`](Registration::renew) it. Dropping it ends the wait.
+/// One that waits for room, has been woken, and is dropped while there still is room wakes the next in line, so whoever
+/// gives up doesn't swallow what others wait for; after an attempt that found the room, say so with
+/// [`used`](Registration::used) instead, so that nobody is woken out of turn.
 ///
 /// ```
 /// use greenroom_pool::Pool;
@@ -27,6 +28,8 @@ pub struct Registration {
     what: What,
     /// Names the waker in its list.
     id: u64,
+    /// Whether a wake that it has had goes to the next in line.
+    passes_on: bool,
 }
 
 /// What is waited for.
@@ -68,7 +71,17 @@ impl Pool {
     pub fn on_room(&self, waker: Waker) -> Registration {
         let id = self.shared.room.register(waker);
         self.pass_room_on();
-        Registration { pool: self.clone(), what: What::Room, id }
+        Registration { pool: self.clone(), what: What::Room, id, passes_on: true }
+    }
+
+    /// Does somebody wait for room who has not been woken yet? Who comes now and doesn't want to overtake lines up with
+    /// [`on_room`](Pool::on_room) before the first attempt. Never blocks.
+    ///
+    /// ```
+    /// assert!(!greenroom_pool::Pool::new(1).is_awaited());
+    /// ```
+    pub fn is_awaited(&self) -> bool {
+        self.shared.room.is_awaited()
     }
 
     /// Calls the waker when nothing is queued or running: at once if that is so now. Never blocks.
@@ -83,16 +96,20 @@ impl Pool {
     /// ```
     pub fn on_quiet(&self, waker: Waker) -> Registration {
         let id = self.shared.quiet.register(waker);
-        if self.shared.is_quiet() {
-            self.shared.quiet.wake_all();
-        }
-        Registration { pool: self.clone(), what: What::Quiet, id }
+        self.tell_if_quiet();
+        Registration { pool: self.clone(), what: What::Quiet, id, passes_on: false }
     }
 
     /// If there is room, tells the next one that waits for it.
     fn pass_room_on(&self) {
         if self.shared.has_room() {
             self.shared.room.wake_one();
+        }
+    }
+
+    fn tell_if_quiet(&self) {
+        if self.shared.is_quiet() {
+            self.shared.quiet.wake_all();
         }
     }
 
@@ -123,12 +140,48 @@ impl Registration {
     pub fn is_woken(&self) -> bool {
         !self.pool.wakers(self.what).contains(self.id)
     }
+
+    /// Waits again, before all who registered later: for one who was woken and found that others were faster. As at the
+    /// first time, the waker is called at once if what it waits for is so now. Never blocks.
+    ///
+    /// ```
+    /// use greenroom_pool::Pool;
+    /// use std::task::Waker;
+    ///
+    /// let pool = Pool::new(1);
+    /// let mut registration = pool.on_room(Waker::noop().clone());
+    /// registration.renew(Waker::noop().clone());
+    /// assert!(registration.is_woken()); // there still is room
+    /// ```
+    pub fn renew(&mut self, waker: Waker) {
+        self.pool.wakers(self.what).renew(self.id, waker);
+        match self.what {
+            What::Room => self.pool.pass_room_on(),
+            What::Quiet => self.pool.tell_if_quiet(),
+        }
+    }
+
+    /// Ends the wait of one who was woken and has found the room: nothing is left to pass on.
+    ///
+    /// ```
+    /// use greenroom_pool::Pool;
+    /// use std::task::Waker;
+    ///
+    /// let pool = Pool::new(1);
+    /// let registration = pool.on_room(Waker::noop().clone());
+    /// pool.submit(|| ())?;
+    /// registration.used();
+    /// # Ok::<(), greenroom_pool::Rejected>(())
+    /// ```
+    pub fn used(mut self) {
+        self.passes_on = false;
+    }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         let was_woken = !self.pool.wakers(self.what).remove(self.id);
-        if was_woken && self.what == What::Room {
+        if was_woken && self.passes_on {
             self.pool.pass_room_on();
         }
     }

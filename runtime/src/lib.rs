@@ -62,6 +62,7 @@ mod send;
 mod spawn;
 mod stack;
 pub mod stall;
+pub mod sync;
 mod sys;
 mod threadpool;
 mod time;

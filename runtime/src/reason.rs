@@ -22,6 +22,24 @@ pub(crate) enum Reason {
     PoolJob,
     /// Room in the pool's queue.
     PoolRoom,
+    /// An event that somebody else sets.
+    Event,
+    /// A semaphore's permit.
+    Semaphore,
+    /// A mutex.
+    Mutex,
+    /// A read-write lock, to read.
+    ReadLock,
+    /// A read-write lock, to write.
+    WriteLock,
+    /// A re-entrant lock.
+    RLock,
+    /// A notification of a condition variable.
+    Condvar,
+    /// The others at a barrier.
+    Barrier,
+    /// A value that somebody else initializes.
+    OnceCell,
 }
 
 impl fmt::Display for Reason {
@@ -34,6 +52,15 @@ impl fmt::Display for Reason {
             Reason::AsyncResult => f.write_str("async result"),
             Reason::PoolJob => f.write_str("pool job"),
             Reason::PoolRoom => f.write_str("room in the pool's queue"),
+            Reason::Event => f.write_str("event"),
+            Reason::Semaphore => f.write_str("semaphore"),
+            Reason::Mutex => f.write_str("mutex"),
+            Reason::ReadLock => f.write_str("read lock"),
+            Reason::WriteLock => f.write_str("write lock"),
+            Reason::RLock => f.write_str("re-entrant lock"),
+            Reason::Condvar => f.write_str("condition variable"),
+            Reason::Barrier => f.write_str("barrier"),
+            Reason::OnceCell => f.write_str("once cell"),
         }
     }
 }

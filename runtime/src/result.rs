@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::greenlet::outcome::panic_message;
 use crate::park::Wait;
 use crate::reason::Reason;
-use crate::wake::WaitList;
+use crate::wake::{Abandon, WaitList};
 
 /// A result that somebody sets and somebody waits for, each on any thread, with or without a hub.
 ///
@@ -96,6 +96,12 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T: Send> Abandon for Shared<T> {
+    fn abandon(&self) {
+        self.settle(self.lock(), Err(TaskError::Abandoned));
+    }
+}
+
 /// The right to set a result, once. Dropping it unset resolves the result as [`TaskError::Abandoned`].
 ///
 /// ```
@@ -117,6 +123,14 @@ impl<T> Promise<T> {
     /// ```
     pub fn set(self, value: T) {
         self.shared.settle(self.shared.lock(), Ok(value));
+    }
+
+    /// By which a hub that ends abandons it, if its greenlet can't.
+    pub(crate) fn abandoner(&self) -> Arc<dyn Abandon>
+    where
+        T: Send + 'static,
+    {
+        Arc::clone(&self.shared) as Arc<dyn Abandon>
     }
 
     pub(crate) fn fail(self, error: TaskError) {

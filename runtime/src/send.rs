@@ -58,7 +58,7 @@ impl HubHandle {
         T: Send + 'static,
     {
         let (promise, result) = promise();
-        let site = Location::caller();
+        let (site, abandoner) = (Location::caller(), promise.abandoner());
         let body = move || {
             if !promise.begin() {
                 return;
@@ -70,7 +70,7 @@ impl HubHandle {
             }
         };
         // A hub that has ended drops the call, and with it the promise: the result is abandoned.
-        let _ = self.door.send(Call::new(site, body));
+        let _ = self.door.send(Call { body: Box::new(body), result: abandoner, site });
         result
     }
 }

@@ -79,23 +79,26 @@ pub fn yield_now() {
     // Not through the closures of `with`, which would not be inlined.
     // SAFETY: both are used in this call only, and the code that runs outlives it.
     match unsafe { (hub::peek(), current::peek()) } {
-        (Some(hub), Some(core)) if !hub.is_lending() => yield_on(hub, core),
+        (Some(hub), Some(core)) => yield_on(hub, core),
         _ => yield_elsewhere(),
     }
 }
 
-/// Without a hub, or as the first thing that the thread's main does with it, or in a job that has to run on this thread.
+/// Without a hub, or as the first thing that the thread's main does with it.
 #[cold]
 fn yield_elsewhere() {
     hub::with_current(|hub| match hub {
-        Some(hub) if !hub.is_lending() => current::with(|core| yield_on(hub, core)),
-        _ => std::thread::yield_now(),
+        Some(hub) => current::with(|core| yield_on(hub, core)),
+        None => {
+            std::thread::yield_now();
+            current::with(|core| deliver(core, unwind::is_unwinding(core, 0)));
+        }
     });
 }
 
 #[inline(always)]
 fn yield_on(hub: &Inner, core: &Core) {
-    let unwinding = std::thread::panicking() && hub.is_unwinding(core);
+    let unwinding = hub.is_unwinding(core);
     if core.may_be_interrupted() {
         deliver(core, unwinding);
     }

@@ -24,7 +24,7 @@ pub(crate) fn within_a_minute(test: impl FnOnce() + Send + 'static) {
     let body = thread::Builder::new().name(name).spawn(test).unwrap();
     let (done, is_done) = mpsc::channel();
     thread::spawn(move || done.send(body.join()));
-    match is_done.recv_timeout(Duration::from_secs(60)) {
+    match is_done.recv_timeout(Duration::from_secs(std::env::var("T").map_or(60, |t| t.parse().unwrap()))) {
         Ok(Ok(())) => {}
         Ok(Err(payload)) => resume_unwind(payload),
         Err(RecvTimeoutError::Timeout) => panic!("hangs: a wake was lost, or something waits for ever"),
@@ -65,13 +65,10 @@ pub(crate) fn begun<T: 'static>(f: impl FnOnce() -> T + 'static) -> Greenlet<T> 
 }
 
 /// A greenlet whose body gets its own handle.
-pub(crate) fn with_own_handle<T: 'static>(f: impl FnOnce(&Greenlet<T>) -> T + 'static) -> Rc<Greenlet<T>> {
+pub(crate) fn with_own_handle<T: 'static>(f: impl FnOnce(Rc<Greenlet<T>>) -> T + 'static) -> Rc<Greenlet<T>> {
     let slot = Rc::new(OnceCell::<Weak<Greenlet<T>>>::new());
     let own = Rc::clone(&slot);
-    let greenlet = Rc::new(spawn(move || {
-        let me = own.get().and_then(Weak::upgrade).unwrap();
-        f(&me)
-    }));
+    let greenlet = Rc::new(spawn(move || f(own.get().and_then(Weak::upgrade).unwrap())));
     slot.set(Rc::downgrade(&greenlet)).unwrap();
     greenlet
 }

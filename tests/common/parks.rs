@@ -301,13 +301,13 @@ pub(crate) mod waits {
 
     pub(crate) fn job() -> Wait {
         Box::new(|| {
-            let numbers = vec![1, 2, 3];
+            let numbers = [1, 2, 3];
             let sum = hub().threadpool().apply(
                 |numbers: &[i32]| {
                     thread::sleep(ms(5));
                     numbers.iter().sum::<i32>()
                 },
-                (&numbers,),
+                (&numbers[..],),
             );
             sum == 6
         })

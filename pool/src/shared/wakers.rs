@@ -39,6 +39,20 @@ impl Wakers {
         id
     }
 
+    /// Puts a waker back into the place that one with this id had. The caller must look again, as after `register`.
+    pub(crate) fn renew(&self, id: u64, waker: Waker) {
+        let mut list = self.lock();
+        let before = match list.wakers.binary_search_by_key(&id, |waker| waker.0) {
+            Ok(index) => list.wakers.remove(index),
+            Err(_) => None,
+        };
+        let index = list.wakers.partition_point(|waker| waker.0 < id);
+        list.wakers.insert(index, (id, waker));
+        self.waiting.store(list.wakers.len(), SeqCst);
+        drop(list); // a waker's destructor is foreign code
+        drop(before);
+    }
+
     /// Takes a waker out again. False if it isn't there any more: it has been woken.
     pub(crate) fn remove(&self, id: u64) -> bool {
         let mut list = self.lock();
@@ -49,6 +63,11 @@ impl Wakers {
         self.waiting.store(list.wakers.len(), SeqCst);
         drop(list); // a waker's destructor is foreign code
         removed.is_some()
+    }
+
+    /// Is there any waker still to be woken?
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.waiting.load(SeqCst) > 0
     }
 
     /// Is this waker still to be woken?

@@ -39,20 +39,26 @@ pub(crate) fn current_is_worker(of: Option<&Shared>) -> bool {
 
 /// Makes the current thread a worker of a pool while it lives.
 pub(super) struct Serving {
+    pool: *const Shared,
     /// False on a thread past its end, whose thread-locals are gone.
     entered: bool,
 }
 
 impl Serving {
     pub(super) fn begin(pool: &Shared) -> Serving {
-        Serving { entered: SERVING.try_with(|pools| pools.borrow_mut().push(pool)).is_ok() }
+        Serving { pool, entered: SERVING.try_with(|pools| pools.borrow_mut().push(pool)).is_ok() }
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         if self.entered {
-            let _ = SERVING.try_with(|pools| pools.borrow_mut().pop());
+            // Not always the last one: what runs jobs may be a coroutine that gave way to another in the middle.
+            let _ = SERVING.try_with(|pools| {
+                let mut pools = pools.borrow_mut();
+                let place = pools.iter().rposition(|&serving| ptr::eq(serving, self.pool));
+                place.map(|place| pools.remove(place))
+            });
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The closure of a greenlet, then its outcome: one allocation together with the core.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::mem;
@@ -18,8 +17,8 @@ pub(crate) trait Task {
     /// ask for any more; it runs on the same stack, so it may park.
     fn run(&self, unseen: &dyn Fn(&Core, JoinError));
 
-    /// Ends a greenlet that can't run: its body is dropped where the caller is, and `error` is its panic.
-    fn fail(&self, error: Box<dyn Any + Send>, unseen: &dyn Fn(&Core, JoinError));
+    /// Ends a greenlet that can't run: its body is dropped where the caller is, and `error` is its outcome.
+    fn fail(&self, error: JoinError, unseen: &dyn Fn(&Core, JoinError));
 }
 
 /// What the handle does with a greenlet.
@@ -105,12 +104,12 @@ impl<F: FnOnce() -> T, T> Task for Body<F, T> {
         self.end(self.outcome(f), unseen);
     }
 
-    fn fail(&self, error: Box<dyn Any + Send>, unseen: &dyn Fn(&Core, JoinError)) {
+    fn fail(&self, error: JoinError, unseen: &dyn Fn(&Core, JoinError)) {
         let body = self.stage.replace(Stage::Running);
         if let Err(second) = unwind::drop_caught(body) {
             unwind::drop_payload(second);
         }
-        self.end(Err(JoinError::panicked(error)), unseen);
+        self.end(Err(error), unseen);
     }
 }
 

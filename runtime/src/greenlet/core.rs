@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::GreenletId;
@@ -10,7 +11,7 @@ use super::fiber::Fiber;
 use super::outcome::Outcome;
 use crate::reason::Reason;
 use crate::stack::{Bounds, Note};
-use crate::wake::{WaitCell, WaitList};
+use crate::wake::{Abandon, WaitCell, WaitList};
 
 /// The hub's key of its main greenlet.
 pub(crate) const MAIN: usize = 0;
@@ -41,8 +42,12 @@ pub(crate) struct Core {
     pub(crate) unwinding: Cell<bool>,
     /// Timeouts that the code is inside of, outermost first.
     pub(crate) scopes: RefCell<Vec<Scope>>,
+    /// How many of them, the outermost, don't count: a job of somebody else's runs here.
+    hidden_scopes: Cell<usize>,
     /// The id of the timeout entered last; 0 before the first.
     last_scope: Cell<u64>,
+    /// The result of the call that it runs for another thread: abandoned when the hub ends before.
+    pub(crate) call: RefCell<Option<Arc<dyn Abandon>>>,
     /// Who waits for the end, in order.
     pub(crate) joiners: RefCell<WaitList>,
     /// What to run after the end, in order.
@@ -134,7 +139,9 @@ impl Core {
             killed: Cell::new(false),
             unwinding: Cell::new(false),
             scopes: RefCell::new(Vec::new()),
+            hidden_scopes: Cell::new(0),
             last_scope: Cell::new(0),
+            call: RefCell::new(None),
             joiners: RefCell::new(WaitList::new()),
             links: RefCell::new(Vec::new()),
             is_link: Cell::new(false),
@@ -198,6 +205,22 @@ impl Core {
         while scopes.pop().is_some_and(|scope| scope.id != id) {}
     }
 
+    /// Calls `f`, in which the timeouts around it don't count. `f` doesn't unwind.
+    pub(crate) fn hide_scopes<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = self.hidden_scopes.replace(self.scopes.borrow().len());
+        let result = f();
+        self.hidden_scopes.set(outer);
+        result
+    }
+
+    /// Calls `f`, in which neither a kill nor the timeouts around it are raised. `f` doesn't unwind.
+    pub(crate) fn undisturbed<R>(&self, f: impl FnOnce() -> R) -> R {
+        let phase = self.phase.replace(Phase::Ending);
+        let result = self.hide_scopes(f);
+        self.phase.set(phase);
+        result
+    }
+
     /// Whether there is anything that its next park could have to raise.
     #[inline]
     pub(crate) fn may_be_interrupted(&self) -> bool {
@@ -214,13 +237,19 @@ impl Core {
     #[inline]
     pub(crate) fn next_scope(&self, unwinding: bool) -> Option<Instant> {
         let scopes = self.scopes.borrow();
-        scopes.iter().filter(|scope| scope.may_raise(unwinding)).map(|scope| scope.deadline).min()
+        scopes
+            .iter()
+            .skip(self.hidden_scopes.get())
+            .filter(|scope| scope.may_raise(unwinding))
+            .map(|scope| scope.deadline)
+            .min()
     }
 
     /// The outermost timeout that has expired at `now` and can be raised. It counts as raised.
     pub(crate) fn take_expired(&self, now: Instant, unwinding: bool) -> Option<u64> {
         let mut scopes = self.scopes.borrow_mut();
-        let scope = scopes.iter_mut().find(|scope| scope.deadline <= now && scope.may_raise(unwinding))?;
+        let mut seen = scopes.iter_mut().skip(self.hidden_scopes.get());
+        let scope = seen.find(|scope| scope.deadline <= now && scope.may_raise(unwinding))?;
         scope.raised = true;
         Some(scope.id)
     }

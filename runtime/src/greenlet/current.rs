@@ -19,10 +19,14 @@ struct Own(Rc<Core>);
 
 impl Drop for Own {
     fn drop(&mut self) {
-        CURRENT.set(ptr::null());
-        // SAFETY: null is no note.
-        unsafe { publish(ptr::null()) };
+        clear();
     }
+}
+
+fn clear() {
+    CURRENT.set(ptr::null());
+    // SAFETY: null is no note.
+    unsafe { publish(ptr::null()) };
 }
 
 /// Calls `f` with the core of the code that runs.
@@ -31,8 +35,30 @@ pub(crate) fn with<R>(f: impl FnOnce(&Core) -> R) -> R {
     // SAFETY: the code that runs here is the greenlet's own, so it can't end before `f` returns.
     match unsafe { peek() } {
         Some(core) => f(core),
-        None => f(&of_thread()),
+        None => with_thread(f),
     }
+}
+
+/// The first question on a thread, or one after its own core is gone: then it gets one for this call.
+#[cold]
+fn with_thread<R>(f: impl FnOnce(&Core) -> R) -> R {
+    struct Stray;
+
+    impl Drop for Stray {
+        fn drop(&mut self) {
+            clear();
+        }
+    }
+
+    if let Some(own) = of_thread() {
+        return f(&own);
+    }
+    let core = Core::of_thread();
+    // SAFETY: the core outlives `_stray`, which puts nobody in its place. The hub of this thread, which could switch to
+    // others meanwhile, has ended before `OWN`.
+    unsafe { set(&core) };
+    let _stray = Stray;
+    f(&core)
 }
 
 /// The core of the code that runs; `None` if nobody on this thread has asked before.
@@ -46,9 +72,8 @@ pub(crate) unsafe fn peek<'a>() -> Option<&'a Core> {
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// The thread's own core: main's, if there is a hub. A thread that is ending gets a fresh one for this call.
-#[cold]
-pub(crate) fn of_thread() -> Rc<Core> {
+/// The thread's own core: main's, if there is a hub. `None` in a thread that is ending.
+pub(crate) fn of_thread() -> Option<Rc<Core>> {
     let own = OWN.try_with(|own| {
         if CURRENT.get().is_null() {
             // SAFETY: the thread's own.
@@ -56,7 +81,7 @@ pub(crate) fn of_thread() -> Rc<Core> {
         }
         Rc::clone(&own.0)
     });
-    own.unwrap_or_else(|_| Rc::new(Core::of_thread()))
+    own.ok()
 }
 
 /// The hub's loop switches: from here on this core's code runs, and a stack overflow is its.

@@ -74,9 +74,6 @@ pub(crate) struct Inner {
     pub(super) sleeps: Cell<u64>,
     /// The slice that last called `checkpoint`, by the number of resumes, and when it first did.
     pub(super) slice: Cell<(u64, Option<Instant>)>,
-    /// The pool is taking a job from the code that runs. It may have to run jobs right here, when the kernel gives it no
-    /// thread: they block this thread as they would a worker, and switch to nobody.
-    pub(super) is_lending: Cell<bool>,
     /// Whether the log line about foreign threads is out.
     pub(super) told_foreign: Cell<bool>,
     /// What to do with unseen panics.
@@ -105,15 +102,13 @@ impl Inner {
         stack::install();
         let (send, calls) = crossbeam_channel::unbounded();
         let door = Door::new(send, bell);
-        let mut table = Slab::new();
-        assert_eq!(table.insert(None), MAIN);
         let inner = Rc::new(Inner {
             config,
             number: HUBS.fetch_add(1, Ordering::Relaxed),
             spawned: Cell::new(0),
-            main: current::of_thread(),
+            main: current::of_thread().expect("this thread is ending: it can't get a hub any more"),
             scheduler: Core::of_scheduler(),
-            table: RefCell::new(table),
+            table: RefCell::new(empty_table()),
             ready: Ready::new(Arc::clone(&door)),
             turn_left: Cell::new(0),
             timers: RefCell::new(Timers::new()),
@@ -131,7 +126,6 @@ impl Inner {
             resumes: Cell::new(0),
             sleeps: Cell::new(0),
             slice: Cell::new((0, None)),
-            is_lending: Cell::new(false),
             told_foreign: Cell::new(false),
             on_error: RefCell::new(Rc::new(log_unseen)),
             alt_stack: RefCell::new(AltStack::ensure()),
@@ -145,7 +139,10 @@ impl Inner {
     pub(super) fn end(&self) {
         self.ready.withdraw();
         self.stage.set(Stage::Ended);
-        std::mem::forget(self.table.take());
+        let left = self.table.replace(empty_table());
+        let calls = left.iter().filter_map(|(_, task)| task.as_ref()?.core().call.take());
+        calls.for_each(|call| call.abandon());
+        std::mem::forget(left);
         self.door.close();
         drop(self.alt_stack.take());
         self.refuse_calls();
@@ -254,18 +251,29 @@ impl Inner {
                 unsafe { core.fiber.start(stack, move || (*task).run(&Inner::report_unseen)) };
                 true
             }
-            Err(_) if self.stacks.stats().in_use > 0 => {
+            Err(_) if self.stacks.stats().in_use > 0 && !core.is_kill_due() => {
                 self.starved.borrow_mut().push_back(core.key.get());
                 false
             }
             Err(error) => {
-                let text = format!("greenlet {} could not start: {error}", core.id());
+                let error = if core.is_kill_due() {
+                    JoinError::killed()
+                } else {
+                    JoinError::panicked(Box::new(format!("greenlet {} could not start: {error}", core.id())))
+                };
                 // SAFETY: the table holds the task until the next line.
-                unsafe { (*task).fail(Box::new(text), &Inner::report_unseen) };
+                unsafe { (*task).fail(error, &Inner::report_unseen) };
                 self.finish(core.key.get());
                 false
             }
         }
+    }
+
+    /// Takes a greenlet out of those that wait for a stack. False: it wasn't among them.
+    fn ends_starving(&self, core: &Core) -> bool {
+        let mut starved = self.starved.borrow_mut();
+        let place = starved.iter().position(|&starved| starved == core.key.get());
+        place.and_then(|place| starved.remove(place)).is_some()
     }
 
     /// A greenlet's body has ended: tells everyone who waits for that.
@@ -304,6 +312,7 @@ impl Inner {
     pub(super) fn accept(&self, call: Call) {
         let core = Core::new(self.next_id(), None, call.site, None);
         core.watched.set(false);
+        *core.call.borrow_mut() = Some(call.result);
         self.add(|| core, call.body, None);
     }
 
@@ -361,8 +370,11 @@ impl Inner {
             self.timers.borrow_mut().disarm(key);
             core.phase.set(Phase::Live);
             self.ready.push(key);
-        } else if core.parked.get().is_some_and(|parked| parked.interruptible && parked.kick()) {
-            self.ready.push(key);
+        } else {
+            let ends_park = core.parked.get().is_some_and(|parked| parked.interruptible && parked.kick());
+            if ends_park || self.ends_starving(core) {
+                self.ready.push(key);
+            }
         }
     }
 
@@ -404,21 +416,6 @@ impl Inner {
 
     pub(crate) fn stacks(&self) -> &StackPool {
         &self.stacks
-    }
-
-    /// See the field.
-    #[inline]
-    pub(crate) fn is_lending(&self) -> bool {
-        self.is_lending.get()
-    }
-
-    /// Calls `f`, which lends a job to a pool.
-    pub(crate) fn while_lending<R>(&self, f: impl FnOnce() -> R) -> R {
-        let outer = self.is_lending.replace(true);
-        // Pools don't unwind: they catch what their jobs throw.
-        let result = f();
-        self.is_lending.set(outer);
-        result
     }
 
     /// The hub's pool, made on first use.
@@ -478,6 +475,13 @@ impl Inner {
         }
         unwind::drop_payload(payload);
     }
+}
+
+/// A table of greenlets with none but main in it.
+fn empty_table() -> Slab<Option<Rc<dyn Task>>> {
+    let mut table = Slab::new();
+    assert_eq!(table.insert(None), MAIN);
+    table
 }
 
 fn log_unseen(info: &GreenletInfo, payload: &(dyn std::any::Any + Send)) {

@@ -113,6 +113,10 @@ pub fn hub() -> Hub {
 /// assert!(greenroom::try_hub().is_some());
 /// ```
 pub fn try_hub() -> Option<Hub> {
+    // `OWNER` isn't touched before there is a hub: so it is made after the thread's own core, and ends before it.
+    if HUB.get().is_null() {
+        return None;
+    }
     OWNER.try_with(|owner| owner.0.borrow().clone()).ok().flatten().map(Hub::of)
 }
 

@@ -41,7 +41,7 @@ impl Wait {
     pub(crate) fn new() -> Wait {
         // SAFETY: both are used in this call only, and the code that runs outlives it.
         let (cell, key) = match unsafe { (hub::peek(), current::peek()) } {
-            (Some(hub), Some(core)) if !hub.is_lending() => (hub.take_cell(), core.key.get()),
+            (Some(hub), Some(core)) => (hub.take_cell(), core.key.get()),
             _ => (thread::take_cell(), 0),
         };
         let epoch = cell.begin(key);
@@ -56,7 +56,7 @@ impl Wait {
 
     /// Takes this wait's waiter out of a list. False: it isn't there any more, so it was handed something.
     #[inline]
-    pub(crate) fn leave(&self, list: &mut WaitList, place: usize) -> bool {
+    pub(crate) fn leave<T>(&self, list: &mut WaitList<T>, place: usize) -> bool {
         list.remove(place, &self.cell, self.epoch)
     }
 
@@ -111,8 +111,9 @@ impl Wait {
             if self.cell.settle(self.epoch) == Settled::Notified {
                 return Ok(Woken::Notified);
             }
+            // A sleep gives way to others even when it is over before it begins.
             let now = Instant::now();
-            if nearest <= now {
+            if nearest <= now && !matches!(reason, Reason::Sleep(_)) {
                 return expire(core, now, deadline, scope, unwinding);
             }
             hub.arm(nearest, core);

@@ -9,8 +9,9 @@ use greenroom_pool::lease::{Lease, Verdict};
 use greenroom_pool::{Pool, Registration, Rejected};
 
 use super::{ApplyError, Call};
+use crate::greenlet::outcome::JoinError;
 use crate::greenlet::{current, unwind};
-use crate::hub;
+use crate::hub::Inner;
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::wake::Waiter;
@@ -47,6 +48,18 @@ enum Ran<R> {
     Cancelled,
 }
 
+impl<F, A, R> Frame<F, A, R> {
+    /// Drops what is in it before the caller unwinds: a destructor that panics in the middle of that would abort.
+    fn discard(self) {
+        current::with(|core| {
+            let drop_both = || [unwind::drop_caught(self.call), unwind::drop_caught(self.result)];
+            for payload in core.undisturbed(drop_both).into_iter().filter_map(Result::err) {
+                Inner::report_unseen(core, JoinError::panicked(payload));
+            }
+        });
+    }
+}
+
 /// Runs `f` on the pool; the caller parks until then. A kill or timeout revokes the job if it is still queued, else waits
 /// for it, and unwinds.
 pub(super) fn run<F, A>(pool: &Pool, f: F, args: A, when_full: WhenFull) -> Result<F::Output, ApplyError>
@@ -64,8 +77,11 @@ where
     };
     let mut lent = Lent::new(&frame.done);
     let address: *const Frame<F, A, F::Output> = &frame;
-    // Kept until after the attempt that it announced: dropped, it wakes the next in line.
+    // A place in the line of those who wait for room; given up by dropping it, it wakes the next.
     let mut room = None;
+    if when_full == WhenFull::Park && pool.is_awaited() {
+        wait_for_room(pool, &mut room);
+    }
     loop {
         // SAFETY: `execute` matches the frame's type and doesn't unwind. The frame stays in place until it is done or
         // revoked: the code below waits for one of the two, and if it unwinds, `lent` does. `F`, `A` and the output are
@@ -73,12 +89,12 @@ where
         let lending = unsafe { lent.lend(pool, address.cast(), execute::<F, A>) };
         match lending {
             Ok(()) => break,
-            Err(Rejected::QueueFull) if when_full == WhenFull::Park => room = Some(wait_for_room(pool)),
+            Err(Rejected::QueueFull) if when_full == WhenFull::Park => wait_for_room(pool, &mut room),
             Err(Rejected::QueueFull) => return Err(ApplyError::QueueFull),
             Err(Rejected::ShutDown) => return Err(ApplyError::ShutDown),
         }
     }
-    drop(room);
+    room.into_iter().for_each(Registration::used);
     while !lent.is_done() {
         if let Err(interrupt) = wait.park_until_interrupt(Reason::PoolJob, None) {
             if !lent.revoke() {
@@ -86,6 +102,8 @@ where
                     wait.park_shielded(Reason::PoolJob);
                 }
             }
+            drop(lent);
+            frame.discard();
             current::with(|core| unwind::raise(core, interrupt));
         }
     }
@@ -129,13 +147,19 @@ unsafe fn execute<F: Call<A>, A>(frame: *const (), verdict: Verdict) {
 }
 
 /// Parks until the pool's queue had room. A kill or timeout unwinds, and the place in the line goes to the next.
-fn wait_for_room(pool: &Pool) -> Registration {
+fn wait_for_room(pool: &Pool, place: &mut Option<Registration>) {
     let wait = Wait::new();
-    let room = pool.on_room(wait.waiter().into());
+    let waker = wait.waiter().into();
+    let room = match place {
+        Some(room) => {
+            room.renew(waker);
+            room
+        }
+        None => place.insert(pool.on_room(waker)),
+    };
     while !room.is_woken() {
         let _ = wait.park(Reason::PoolRoom, None);
     }
-    room
 }
 
 /// The lease of a job, and the promise that the frame outlives the job on every path.
@@ -165,12 +189,10 @@ impl<'a> Lent<'a> {
         let Some(lease) = &mut self.lease else {
             unreachable!("the lease is there until the destructor");
         };
+        // If the kernel gives the pool no thread, it runs jobs in here, perhaps somebody else's: what is meant for this
+        // greenlet must not unwind them.
         // SAFETY: the caller's promise.
-        let mut lend = || unsafe { pool.lend(lease, frame, execute) };
-        hub::with_current(|hub| match hub {
-            Some(hub) => hub.while_lending(lend),
-            None => lend(),
-        })?;
+        current::with(|core| core.undisturbed(|| unsafe { pool.lend(lease, frame, execute) }))?;
         self.is_out = true;
         Ok(())
     }

@@ -189,6 +189,12 @@ impl Waiter {
         self.cell.wake(self.epoch)
     }
 
+    /// Whether nobody is left whom it could wake: the wait's hub has ended, and its greenlets with it. What is handed to
+    /// it is lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(&self.cell.home, Home::Hub(door) if door.is_closed())
+    }
+
     /// Whether this is a waiter of that wait.
     pub(crate) fn is_of(&self, cell: &Arc<WaitCell>, epoch: u64) -> bool {
         self.epoch == epoch && Arc::ptr_eq(&self.cell, cell)

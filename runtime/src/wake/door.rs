@@ -12,14 +12,15 @@ use super::{Bell, WaitCell};
 /// What another thread asks the hub to run as a greenlet.
 pub(crate) struct Call {
     pub(crate) body: Box<dyn FnOnce() + Send>,
+    /// What is to come of it.
+    pub(crate) result: Arc<dyn Abandon>,
     /// Where it was asked.
     pub(crate) site: &'static Location<'static>,
 }
 
-impl Call {
-    pub(crate) fn new(site: &'static Location<'static>, body: impl FnOnce() + Send + 'static) -> Call {
-        Call { body: Box::new(body), site }
-    }
+/// A result that nobody will set any more.
+pub(crate) trait Abandon: Send + Sync {
+    fn abandon(&self);
 }
 
 /// The hub runs, and looks at its inbox before it sleeps.
@@ -107,6 +108,11 @@ impl Door {
     #[cfg(all(test, loom))]
     pub(super) fn bell(&self) -> &Bell {
         &self.bell
+    }
+
+    /// Whether the hub has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
     /// The hub has ended: what is delivered from here on is dropped.

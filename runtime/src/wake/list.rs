@@ -13,36 +13,49 @@ const END: usize = usize::MAX;
 const LONE: usize = usize::MAX - 1;
 
 /// A first-in-first-out list of waiters. A waiter that was taken out by `pop` is not in the list any more: that is how
-/// one that gives up learns that it was handed something.
-pub(crate) struct WaitList {
+/// one that gives up learns that it was handed something. With each waiter stands what it waits for, if that differs from
+/// one to the other.
+pub(crate) struct WaitList<T = ()> {
     /// The oldest, if the list was empty when it came: most lists never hold a second one, and allocate nothing.
-    lone: Option<Waiter>,
+    lone: Option<(Waiter, T)>,
     /// All others; their places are reused, so a list that has reached its size allocates nothing.
-    nodes: Slab<Node>,
+    nodes: Slab<Node<T>>,
     /// The oldest node, or `END`.
     first: usize,
     /// The newest node, or `END`.
     last: usize,
 }
 
-struct Node {
+struct Node<T> {
     waiter: Waiter,
+    what: T,
     before: usize,
     after: usize,
 }
 
 impl WaitList {
-    pub(crate) const fn new() -> WaitList {
+    /// Adds a waiter behind all others; returns its place, for `remove`.
+    pub(crate) fn push(&mut self, waiter: Waiter) -> usize {
+        self.push_for(waiter, ())
+    }
+}
+
+impl<T> WaitList<T> {
+    pub(crate) const fn new() -> WaitList<T> {
         WaitList { lone: None, nodes: Slab::new(), first: END, last: END }
     }
 
-    /// Adds a waiter behind all others; returns its place, for `remove`.
-    pub(crate) fn push(&mut self, waiter: Waiter) -> usize {
-        if self.lone.is_none() && self.first == END {
-            self.lone = Some(waiter);
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lone.is_none() && self.first == END
+    }
+
+    /// Adds a waiter behind all others, with what it waits for; returns its place, for `remove`.
+    pub(crate) fn push_for(&mut self, waiter: Waiter, what: T) -> usize {
+        if self.is_empty() {
+            self.lone = Some((waiter, what));
             return LONE;
         }
-        let place = self.nodes.insert(Node { waiter, before: self.last, after: END });
+        let place = self.nodes.insert(Node { waiter, what, before: self.last, after: END });
         match self.last {
             END => self.first = place,
             last => self.nodes[last].after = place,
@@ -51,10 +64,20 @@ impl WaitList {
         place
     }
 
+    /// The oldest, and what it waits for.
+    pub(crate) fn first(&self) -> Option<(&Waiter, &T)> {
+        match &self.lone {
+            Some((waiter, what)) => Some((waiter, what)),
+            None => self.nodes.get(self.first).map(|node| (&node.waiter, &node.what)),
+        }
+    }
+
     /// Takes out the oldest.
     pub(crate) fn pop(&mut self) -> Option<Waiter> {
+        if let Some((waiter, _)) = self.lone.take() {
+            return Some(waiter);
+        }
         match self.first {
-            _ if self.lone.is_some() => self.lone.take(),
             END => None,
             first => Some(self.unlink(first)),
         }
@@ -74,7 +97,7 @@ impl WaitList {
     pub(crate) fn remove(&mut self, place: usize, cell: &Arc<WaitCell>, epoch: u64) -> bool {
         // The place may be somebody else's by now.
         if place == LONE {
-            return self.lone.take_if(|waiter| waiter.is_of(cell, epoch)).is_some();
+            return self.lone.take_if(|(waiter, _)| waiter.is_of(cell, epoch)).is_some();
         }
         let there = self.nodes.get(place).is_some_and(|node| node.waiter.is_of(cell, epoch));
         if there {
@@ -134,13 +157,15 @@ mod tests {
                     Step::Push => {
                         let cell = WaitCell::new(Home::Thread(std::thread::current()));
                         let epoch = cell.begin(0);
-                        let place = list.push(Waiter::new(&cell, epoch));
+                        let place = list.push_for(Waiter::new(&cell, epoch), all.len());
                         model.push_back(all.len());
                         all.push((cell, epoch, place));
                     }
                     Step::Pop => {
                         let popped = list.pop();
                         let expected = model.pop_front();
+                        prop_assert_eq!(list.is_empty(), model.is_empty());
+                        prop_assert_eq!(list.first().map(|(_, n)| *n), model.front().copied());
                         prop_assert_eq!(popped.is_some(), expected.is_some());
                         if let (Some(waiter), Some(n)) = (popped, expected) {
                             let (cell, epoch, _) = &all[n];

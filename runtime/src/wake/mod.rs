@@ -20,7 +20,7 @@ mod ready;
 
 pub(crate) use bell::Bell;
 pub(crate) use cell::{Home, Settled, WaitCell, Waiter};
-pub(crate) use door::{Call, Door};
+pub(crate) use door::{Abandon, Call, Door};
 pub(crate) use list::WaitList;
 pub(crate) use ready::Ready;
 
