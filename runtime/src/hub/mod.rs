@@ -53,17 +53,21 @@ pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Inner>) -> R) -> R {
     f(unsafe { peek() })
 }
 
-/// This thread's hub, made on first use, without counting references.
-#[inline]
-pub(crate) fn with_hub<R>(f: impl FnOnce(&Inner) -> R) -> R {
-    // SAFETY: the thread goes on until `f` has returned.
-    match unsafe { peek() } {
-        Some(hub) => f(hub),
-        None => f(&hub().inner),
+/// This thread's hub, made on first use, as a reference.
+///
+/// # Safety
+///
+/// As `peek`.
+#[inline(always)]
+pub(crate) unsafe fn peek_or_make<'a>() -> &'a Inner {
+    if HUB.get().is_null() {
+        hub();
     }
+    // SAFETY: the caller's promise; `hub` has made one or has panicked.
+    unsafe { &*HUB.get() }
 }
 
-/// The same as a reference.
+/// This thread's hub, if it has one, as a reference.
 ///
 /// # Safety
 ///

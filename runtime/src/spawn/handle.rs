@@ -223,15 +223,18 @@ impl<T> Greenlet<T> {
     }
 
     fn take(&self) -> Result<T, JoinError> {
+        // Nothing is left for the destructor.
+        self.core().watched.set(false);
         self.task.take().expect("joining consumes the handle, so the outcome is there and untaken")
     }
 }
 
 impl<T> Drop for Greenlet<T> {
     fn drop(&mut self) {
-        self.core().watched.set(false);
         // A value nobody took is dropped here; a panic nobody took is reported here.
-        if let Some(Err(error)) = self.task.take() {
+        if self.core().watched.replace(false)
+            && let Some(Err(error)) = self.task.take()
+        {
             Inner::report_unseen(self.core(), error);
         }
     }
