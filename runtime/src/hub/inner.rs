@@ -1,4 +1,4 @@
-//! What a hub is made of, and how greenlets start, run and end on it.
+//! What a hub is made of.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,8 +15,8 @@ use slab::Slab;
 use super::GreenletInfo;
 use super::builder::Config;
 use crate::GreenletId;
-use crate::greenlet::body::{Body, Task};
-use crate::greenlet::core::{Core, MAIN, Phase};
+use crate::greenlet::body::Task;
+use crate::greenlet::core::{Core, MAIN};
 use crate::greenlet::outcome::{JoinError, panic_message};
 use crate::greenlet::{current, unwind};
 use crate::reactor::Reactor;
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     /// The thread's own core.
     pub(super) main: Rc<Core>,
     /// What stands for the loop itself while it runs: a core that can neither park nor yield.
-    scheduler: Core,
+    pub(super) scheduler: Core,
     /// Greenlets that haven't ended, by key. `MAIN`'s place is taken by `None`.
     pub(super) table: RefCell<Slab<Option<Rc<dyn Task>>>>,
     /// Greenlets that can run, main among them.
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     /// Memory for greenlets.
     pub(super) stacks: StackPool,
     /// Keys of greenlets whose first stack was refused while others hold some: one starts each time one is given back.
-    starved: RefCell<VecDeque<usize>>,
+    pub(super) starved: RefCell<VecDeque<usize>>,
     /// Wait cells that nobody uses.
     cells: RefCell<Vec<Arc<WaitCell>>>,
     /// Who waits until nothing else is ready.
@@ -172,158 +172,6 @@ impl Inner {
         self.table.borrow().len() - 1
     }
 
-    /// Adds a greenlet. It is ready at once, or at `start`; `Some(None)` is never.
-    #[inline(always)]
-    pub(crate) fn add<F, T>(&self, core: impl FnOnce() -> Core, f: F, start: Option<Option<Instant>>) -> Rc<Body<F, T>>
-    where
-        F: FnOnce() -> T + 'static,
-        T: 'static,
-    {
-        // Made in place: `Rc::new` would copy its several hundred bytes, right after they were written.
-        let mut place = Rc::new_uninit();
-        Rc::get_mut(&mut place).expect("nobody else has it yet").write(Body::new(core(), f));
-        // SAFETY: written in the line above.
-        let body: Rc<Body<F, T>> = unsafe { place.assume_init() };
-        let key = self.table.borrow_mut().insert(Some(Rc::clone(&body) as Rc<dyn Task>));
-        body.core().key.set(key);
-        match start {
-            None => self.ready.push(key),
-            Some(start) => {
-                body.core().phase.set(Phase::Delayed);
-                if let Some(start) = start {
-                    self.timers.borrow_mut().arm(start, key);
-                }
-            }
-        }
-        body
-    }
-
-    /// Runs a greenlet until it parks, yields or ends.
-    #[inline]
-    pub(super) fn resume(&self, key: usize) {
-        let task: *const dyn Task = match self.table.borrow().get(key) {
-            Some(Some(task)) => Rc::as_ptr(task),
-            _ => return,
-        };
-        // SAFETY: the table holds the task until `finish`, which only the loop calls, below and at the end of `start`.
-        let core = unsafe { (*task).core() };
-        if !core.fiber.has_started() && !self.start(task, core) {
-            return;
-        }
-        self.resumes.set(self.resumes.get() + 1);
-        // SAFETY: the core is alive, as above, until the scheduler's takes its place.
-        unsafe { current::set(core) };
-        // SAFETY: this is the loop; the fiber has started, and one that has ended is not in the table any more.
-        let ended = unsafe { core.fiber.resume() };
-        self.enter_loop();
-        if let Some(stack) = ended {
-            self.stacks.give(stack);
-            self.finish(key);
-        }
-    }
-
-    /// From here on the loop runs, and no greenlet's code, nor main's.
-    #[inline]
-    pub(super) fn enter_loop(&self) {
-        // SAFETY: the scheduler lies in the hub, and gives way to a greenlet or main before that ends.
-        unsafe { current::set(&self.scheduler) };
-    }
-
-    /// From here on main's code runs.
-    #[inline]
-    pub(super) fn leave_loop(&self) {
-        // SAFETY: the thread's own.
-        unsafe { current::set(&self.main) };
-    }
-
-    /// Gives a greenlet its stack. False: there is none, and it waits for one or has ended.
-    #[inline(never)]
-    fn start(&self, task: *const dyn Task, core: &Core) -> bool {
-        let stack = match core.stack_size {
-            None => self.stacks.take(),
-            Some(bytes) => self.stacks.take_sized(bytes),
-        };
-        match stack {
-            Ok(stack) => {
-                core.note.bounds.set(stack.bounds());
-                // SAFETY: not started yet. The table holds the task, and with it the fiber, until `finish`, which runs
-                // after the coroutine has ended; or for ever, when the thread ends. `run` doesn't unwind.
-                unsafe { core.fiber.start(stack, move || (*task).run(&Inner::report_unseen)) };
-                true
-            }
-            Err(_) if self.stacks.stats().in_use > 0 && !core.is_kill_due() => {
-                self.starved.borrow_mut().push_back(core.key.get());
-                false
-            }
-            Err(error) => {
-                let error = if core.is_kill_due() {
-                    JoinError::killed()
-                } else {
-                    JoinError::panicked(Box::new(format!("greenlet {} could not start: {error}", core.id())))
-                };
-                // SAFETY: the table holds the task until the next line.
-                unsafe { (*task).fail(error, &Inner::report_unseen) };
-                self.finish(core.key.get());
-                false
-            }
-        }
-    }
-
-    /// Takes a greenlet out of those that wait for a stack. False: it wasn't among them.
-    fn ends_starving(&self, core: &Core) -> bool {
-        let mut starved = self.starved.borrow_mut();
-        let place = starved.iter().position(|&starved| starved == core.key.get());
-        place.and_then(|place| starved.remove(place)).is_some()
-    }
-
-    /// A greenlet's body has ended: tells everyone who waits for that.
-    fn finish(&self, key: usize) {
-        let Some(task) = self.table.borrow_mut().remove(key) else {
-            return;
-        };
-        let core = task.core();
-        let Phase::Done(outcome) = core.phase.get() else {
-            unreachable!("the body of greenlet {} has ended without an outcome", core.id());
-        };
-        if let Some(starved) = self.starved.borrow_mut().pop_front() {
-            self.ready.push(starved);
-        }
-        core.joiners.borrow_mut().wake_all();
-        if !core.links.borrow().is_empty() {
-            for link in core.links.take() {
-                self.add_link(core, move || link(&outcome));
-            }
-        }
-        if self.live() <= 1 {
-            self.leavers.borrow_mut().wake_all();
-        }
-    }
-
-    /// Runs a link of `core` in a greenlet of its own.
-    pub(crate) fn add_link(&self, core: &Core, link: impl FnOnce() + 'static) {
-        let link_core = Core::new(self.next_id(), None, core.note.site, None);
-        link_core.watched.set(false);
-        link_core.is_link.set(true);
-        link_core.killed.set(self.stage.get() != Stage::Running);
-        self.add(|| link_core, link, None);
-    }
-
-    /// Another thread's closure becomes a greenlet.
-    pub(super) fn accept(&self, call: Call) {
-        let core = Core::new(self.next_id(), None, call.site, None);
-        core.watched.set(false);
-        *core.call.borrow_mut() = Some(call.result);
-        self.add(|| core, call.body, None);
-    }
-
-    /// Kills every greenlet but `me`. What is added later is a link, which is born killed.
-    pub(crate) fn kill_all_but(&self, me: &Core) {
-        let tasks: Vec<Rc<dyn Task>> = self.table.borrow().iter().filter_map(|(_, task)| task.clone()).collect();
-        for task in tasks.iter().filter(|task| !std::ptr::eq(task.core(), me)) {
-            self.request_kill(task.core());
-        }
-    }
-
     /// The hub moves towards its end, never back. Closures of other threads are refused from the first step on.
     pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.set(self.stage.get().max(stage));
@@ -357,25 +205,6 @@ impl Inner {
     #[inline]
     pub(crate) fn is_unwinding(&self, core: &Core) -> bool {
         unwind::is_unwinding(core, self.mid_unwind.get())
-    }
-
-    /// Lets a greenlet know that it is to end. It is ready afterwards, unless it is in a place where it must not unwind.
-    pub(crate) fn request_kill(&self, core: &Core) {
-        if core.is_done() {
-            return;
-        }
-        core.killed.set(true);
-        let key = core.key.get();
-        if core.phase.get() == Phase::Delayed {
-            self.timers.borrow_mut().disarm(key);
-            core.phase.set(Phase::Live);
-            self.ready.push(key);
-        } else {
-            let ends_park = core.parked.get().is_some_and(|parked| parked.interruptible && parked.kick());
-            if ends_park || self.ends_starving(core) {
-                self.ready.push(key);
-            }
-        }
     }
 
     /// `core` can run, and does so after everyone who could before.

@@ -1,6 +1,7 @@
 //! The hub: the loop that runs one thread's greenlets.
 //!
-//! * `inner`: what a hub is made of; starting, resuming and ending greenlets.
+//! * `inner`: what a hub is made of.
+//! * `life`: starting, resuming, killing and ending greenlets.
 //! * `turn`: the loop.
 //! * `deadlock`: the proof that nothing can ever wake main, and the report.
 //! * `builder`, `stats`, `info`: what the public `Hub` takes and tells.
@@ -12,6 +13,7 @@ mod builder;
 mod deadlock;
 mod info;
 mod inner;
+mod life;
 mod stats;
 mod turn;
 
