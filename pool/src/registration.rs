@@ -9,9 +9,8 @@ use crate::shared::Wakers;
 /// A waker that waits for a pool: the answer of [`Pool::on_room`] and [`Pool::on_quiet`].
 ///
 /// It is woken once at most; to wait again in the same place, [`renew`](Registration::renew) it. Dropping it ends the wait.
-/// One that waits for room, has been woken, and is dropped while there still is room wakes the next in line, so whoever
-/// gives up doesn't swallow what others wait for; after an attempt that found the room, say so with
-/// [`used`](Registration::used) instead, so that nobody is woken out of turn.
+/// Of those that wait for room, as many are woken and not yet dropped as there is room for: what one gives up, or has found
+/// gone, is told to the next when it is dropped. So drop it after the attempt, whatever came of that.
 ///
 /// ```
 /// use greenroom_pool::Pool;
@@ -28,8 +27,6 @@ pub struct Registration {
     what: What,
     /// Names the waker in its list.
     id: u64,
-    /// Whether a wake that it has had goes to the next in line.
-    passes_on: bool,
 }
 
 /// What is waited for.
@@ -70,12 +67,12 @@ impl Pool {
     /// ```
     pub fn on_room(&self, waker: Waker) -> Registration {
         let id = self.shared.room.register(waker);
-        self.pass_room_on();
-        Registration { pool: self.clone(), what: What::Room, id, passes_on: true }
+        self.shared.tell_room();
+        Registration { pool: self.clone(), what: What::Room, id }
     }
 
-    /// Does somebody wait for room who has not been woken yet? Who comes now and doesn't want to overtake lines up with
-    /// [`on_room`](Pool::on_room) before the first attempt. Never blocks.
+    /// Does somebody wait for room, or has been woken for it and not made the attempt yet? Who comes now and doesn't want to
+    /// overtake lines up with [`on_room`](Pool::on_room) before the first attempt. Never blocks.
     ///
     /// ```
     /// assert!(!greenroom_pool::Pool::new(1).is_awaited());
@@ -97,14 +94,7 @@ impl Pool {
     pub fn on_quiet(&self, waker: Waker) -> Registration {
         let id = self.shared.quiet.register(waker);
         self.tell_if_quiet();
-        Registration { pool: self.clone(), what: What::Quiet, id, passes_on: false }
-    }
-
-    /// If there is room, tells the next one that waits for it.
-    fn pass_room_on(&self) {
-        if self.shared.has_room() {
-            self.shared.room.wake_one();
-        }
+        Registration { pool: self.clone(), what: What::Quiet, id }
     }
 
     fn tell_if_quiet(&self) {
@@ -156,33 +146,17 @@ impl Registration {
     pub fn renew(&mut self, waker: Waker) {
         self.pool.wakers(self.what).renew(self.id, waker);
         match self.what {
-            What::Room => self.pool.pass_room_on(),
+            What::Room => self.pool.shared.tell_room(),
             What::Quiet => self.pool.tell_if_quiet(),
         }
-    }
-
-    /// Ends the wait of one who was woken and has found the room: nothing is left to pass on.
-    ///
-    /// ```
-    /// use greenroom_pool::Pool;
-    /// use std::task::Waker;
-    ///
-    /// let pool = Pool::new(1);
-    /// let registration = pool.on_room(Waker::noop().clone());
-    /// pool.submit(|| ())?;
-    /// registration.used();
-    /// # Ok::<(), greenroom_pool::Rejected>(())
-    /// ```
-    pub fn used(mut self) {
-        self.passes_on = false;
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let was_woken = !self.pool.wakers(self.what).remove(self.id);
-        if was_woken && self.passes_on {
-            self.pool.pass_room_on();
+        self.pool.wakers(self.what).remove(self.id);
+        if self.what == What::Room {
+            self.pool.shared.tell_room();
         }
     }
 }

@@ -89,6 +89,28 @@ fn who_gives_up_after_the_wake_passes_it_on() {
 }
 
 #[test]
+fn what_one_was_woken_for_is_not_announced_to_those_who_come_later() {
+    let pool = Pool::builder().max_threads(1).queue_limit(1).build();
+    let held = hold(&pool);
+    let (last, begun) = hold_later(&pool);
+    let (mut first, _) = wait_for_room(&pool);
+    held.release();
+    begun.recv().unwrap();
+    assert!(first.is_woken() && pool.is_awaited());
+    let (second, _) = wait_for_room(&pool);
+    assert!(!second.is_woken());
+    // Somebody who doesn't wait was faster.
+    pool.submit(|| ()).unwrap();
+    first.renew(Waker::noop().clone());
+    assert!(!first.is_woken() && !second.is_woken());
+    last.release();
+    pool.join(None);
+    assert!(first.is_woken() && !second.is_woken());
+    drop(first);
+    assert!(second.is_woken());
+}
+
+#[test]
 fn who_makes_use_of_the_room_passes_nothing_on() {
     let pool = Pool::builder().max_threads(1).queue_limit(1).build();
     let held = hold(&pool);

@@ -126,7 +126,7 @@ impl Shared {
     /// An idle worker takes a job, performs it, and is idle again.
     fn perform(&self, job: JobRef) {
         let before = self.state.take();
-        self.room.wake_one();
+        self.tell_room();
         self.conclude(job, if before.is_closed() { Verdict::Cancel } else { Verdict::Run });
         self.ring_if_quiet(self.state.done());
         census::busy_ends();
@@ -153,7 +153,7 @@ impl Shared {
     /// Refuses further jobs, cancels those queued and sends the idle workers away.
     pub(crate) fn close(&self) {
         self.state.close();
-        self.room.wake_all();
+        self.tell_room();
         fence(SeqCst);
         self.cancel_queued();
     }
@@ -202,10 +202,12 @@ impl Shared {
         self.state.load().is_quiet()
     }
 
-    /// Would a job be taken, or refused for good: has waiting for room an end?
-    pub(crate) fn has_room(&self) -> bool {
-        let word = self.state.load();
-        word.is_closed() || word.queued() < self.limit
+    /// Wakes those who wait for room, as many as there is room for. In a closed pool waiting for it has an end for all.
+    pub(crate) fn tell_room(&self) {
+        self.room.wake_first(|| {
+            let word = self.state.load();
+            if word.is_closed() { usize::MAX } else { self.limit.saturating_sub(word.queued()) }
+        });
     }
 
     pub(crate) fn stats(&self) -> PoolStats {

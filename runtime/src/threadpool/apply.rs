@@ -77,7 +77,7 @@ where
     };
     let mut lent = Lent::new(&frame.done);
     let address: *const Frame<F, A, F::Output> = &frame;
-    // A place in the line of those who wait for room; given up by dropping it, it wakes the next.
+    // A place in the line of those who wait for room; the next is told when it is dropped.
     let mut room = None;
     if when_full == WhenFull::Park && pool.is_awaited() {
         wait_for_room(pool, &mut room);
@@ -94,7 +94,7 @@ where
             Err(Rejected::ShutDown) => return Err(ApplyError::ShutDown),
         }
     }
-    room.into_iter().for_each(Registration::used);
+    drop(room);
     while !lent.is_done() {
         if let Err(interrupt) = wait.park_until_interrupt(Reason::PoolJob, None) {
             if !lent.revoke() {
