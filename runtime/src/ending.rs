@@ -76,7 +76,8 @@ impl Hub {
         let inner = self.inner();
         inner.set_stage(Stage::ShuttingDown);
         inner.kill_all_but(me);
-        self.until_live(usize::from(!me.is_main()), None);
+        // Those that wait for this one in a scope can't end before it.
+        self.until_live(usize::from(!me.is_main()) + me.behind(), None);
         inner.set_stage(Stage::Ended);
         if !me.is_main() {
             me.killed.set(true);
@@ -91,7 +92,7 @@ impl Hub {
         let inner = self.inner();
         let wait = Wait::new();
         while inner.live() > rest {
-            let _enlisted = Enlisted::new(inner.leavers(), &wait);
+            let _enlisted = Enlisted::new(inner.leavers(rest), &wait);
             if wait.park(Reason::HubJoin, deadline).timed_out() {
                 return inner.live() <= rest;
             }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::GreenletId;
 use super::fiber::Fiber;
 use super::outcome::Outcome;
+use super::roster::Membership;
 use crate::reason::Reason;
 use crate::stack::{Bounds, Note};
 use crate::wake::{Abandon, WaitCell, WaitList};
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     last_scope: Cell<u64>,
     /// The result of the call that it runs for another thread: abandoned when the hub ends before.
     pub(crate) call: RefCell<Option<Arc<dyn Abandon>>>,
+    /// Its place among those that it belongs to, until it ends.
+    pub(crate) membership: Cell<Option<Membership>>,
     /// Who waits for the end, in order.
     pub(crate) joiners: RefCell<WaitList>,
     /// What to run after the end, in order.
@@ -142,6 +145,7 @@ impl Core {
             hidden_scopes: Cell::new(0),
             last_scope: Cell::new(0),
             call: RefCell::new(None),
+            membership: Cell::new(None),
             joiners: RefCell::new(WaitList::new()),
             links: RefCell::new(Vec::new()),
             is_link: Cell::new(false),
@@ -189,6 +193,14 @@ impl Core {
 
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.phase.get(), Phase::Done(_))
+    }
+
+    /// How many greenlets can't end before this one.
+    pub(crate) fn behind(&self) -> usize {
+        let membership = self.membership.take();
+        let behind = membership.as_ref().map_or(0, |membership| membership.roster.behind);
+        self.membership.set(membership);
+        behind
     }
 
     /// Enters a timeout; returns its id.

@@ -5,6 +5,7 @@
 //! * `current`: whose code runs on this thread.
 //! * `body`: the closure, then its outcome.
 //! * `outcome`: how it ended.
+//! * `roster`: greenlets that belong together.
 //! * `unwind`: kill and timeout, delivered by unwinding.
 
 pub(crate) mod body;
@@ -12,6 +13,7 @@ pub(crate) mod core;
 pub(crate) mod current;
 pub(crate) mod fiber;
 pub(crate) mod outcome;
+pub(crate) mod roster;
 pub(crate) mod unwind;
 
 use std::fmt;

@@ -60,8 +60,10 @@ pub(crate) struct Inner {
     cells: RefCell<Vec<Arc<WaitCell>>>,
     /// Who waits until nothing else is ready.
     pub(super) idlers: RefCell<WaitList>,
-    /// Who waits for all greenlets, or all others, to end; woken whenever one ends and at most one is left.
+    /// Who waits for all greenlets, or all others, to end; woken whenever one ends and at most `rest` are left.
     pub(super) leavers: RefCell<WaitList>,
+    /// The most that any of the leavers doesn't wait for.
+    pub(super) rest: Cell<usize>,
     /// The pool, once it was asked for.
     pool: RefCell<Option<Pool>>,
     /// Where the hub stands.
@@ -120,6 +122,7 @@ impl Inner {
             cells: RefCell::new(Vec::new()),
             idlers: RefCell::new(WaitList::new()),
             leavers: RefCell::new(WaitList::new()),
+            rest: Cell::new(0),
             pool: RefCell::new(None),
             stage: Cell::new(Stage::Running),
             mid_unwind: Cell::new(0),
@@ -191,8 +194,9 @@ impl Inner {
         }
     }
 
-    /// Who waits for all greenlets, or all others, to end.
-    pub(crate) fn leavers(&self) -> &RefCell<WaitList> {
+    /// Who waits until at most `rest` greenlets have not ended.
+    pub(crate) fn leavers(&self, rest: usize) -> &RefCell<WaitList> {
+        self.rest.set(self.rest.get().max(rest));
         &self.leavers
     }
 

@@ -8,6 +8,7 @@ use crate::greenlet::body::{Body, Task};
 use crate::greenlet::core::{Core, Phase};
 use crate::greenlet::current;
 use crate::greenlet::outcome::JoinError;
+use crate::greenlet::roster::Roster;
 use crate::wake::Call;
 
 impl Inner {
@@ -127,13 +128,14 @@ impl Inner {
         if let Some(starved) = self.starved.borrow_mut().pop_front() {
             self.ready.push(starved);
         }
+        drop(core.membership.take());
         core.joiners.borrow_mut().wake_all();
         if !core.links.borrow().is_empty() {
             for link in core.links.take() {
                 self.add_link(core, move || link(&outcome));
             }
         }
-        if self.live() <= 1 {
+        if self.live() <= self.rest.get() {
             self.leavers.borrow_mut().wake_all();
         }
     }
@@ -160,6 +162,13 @@ impl Inner {
         let tasks: Vec<Rc<dyn Task>> = self.table.borrow().iter().filter_map(|(_, task)| task.clone()).collect();
         for task in tasks.iter().filter(|task| !std::ptr::eq(task.core(), me)) {
             self.request_kill(task.core());
+        }
+    }
+
+    /// Kills every member but `me`.
+    pub(crate) fn kill_members(&self, roster: &Roster, me: &Core) {
+        for member in roster.members().iter().filter(|member| !std::ptr::eq(member.core(), me)) {
+            self.request_kill(member.core());
         }
     }
 

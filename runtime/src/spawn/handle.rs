@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::GreenletId;
-use crate::greenlet::body::TaskOf;
+use crate::greenlet::body::{Task, TaskOf};
 use crate::greenlet::core::{Core, Phase};
 use crate::greenlet::current;
 use crate::greenlet::outcome::{JoinError, Outcome};
+use crate::greenlet::roster::Roster;
 use crate::greenlet::unwind::{self, Interrupt};
 use crate::hub::{self, Inner};
 use crate::park::{Enlisted, Wait};
@@ -38,6 +39,14 @@ impl<T> Greenlet<T> {
 
     pub(super) fn core(&self) -> &Core {
         self.task.core()
+    }
+
+    /// It belongs to the roster until it ends. Only for one that was just spawned.
+    pub(crate) fn belong_to(&self, roster: &Rc<Roster>)
+    where
+        T: 'static,
+    {
+        roster.add(&(Rc::clone(&self.task) as Rc<dyn Task>));
     }
 
     /// Waits for the end and gives the value. Parks unless the greenlet has ended.
