@@ -55,6 +55,7 @@ mod ending;
 mod greenlet;
 mod hub;
 mod park;
+pub mod queue;
 mod reactor;
 mod reason;
 mod result;

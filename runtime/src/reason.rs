@@ -40,6 +40,12 @@ pub(crate) enum Reason {
     Barrier,
     /// A value that somebody else initializes.
     OnceCell,
+    /// An item of a queue.
+    QueueGet,
+    /// Room in a queue, or somebody who takes the item.
+    QueuePut,
+    /// The last item of a queue to be done.
+    QueueJoin,
 }
 
 impl fmt::Display for Reason {
@@ -61,6 +67,9 @@ impl fmt::Display for Reason {
             Reason::Condvar => f.write_str("condition variable"),
             Reason::Barrier => f.write_str("barrier"),
             Reason::OnceCell => f.write_str("once cell"),
+            Reason::QueueGet => f.write_str("get from a queue"),
+            Reason::QueuePut => f.write_str("put to a queue"),
+            Reason::QueueJoin => f.write_str("join of a queue"),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Woken {
 }
 
 impl Wait {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new() -> Wait {
         // SAFETY: both are used in this call only, and the code that runs outlives it.
         let (cell, key) = match unsafe { (hub::peek(), current::peek()) } {
@@ -61,7 +61,7 @@ impl Wait {
     }
 
     /// Parks until woken or until the deadline has passed. A kill or an outer timeout unwinds.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn park(&self, reason: Reason, deadline: Option<Instant>) -> Woken {
         match self.park_until_interrupt(reason, deadline) {
             Ok(woken) => woken,
@@ -70,7 +70,7 @@ impl Wait {
     }
 
     /// The same, but gives a kill or an outer timeout to the caller, who must see to it that it is raised.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn park_until_interrupt(&self, reason: Reason, deadline: Option<Instant>) -> Result<Woken, Interrupt> {
         self.park_as(reason, deadline, false)
     }
@@ -81,7 +81,7 @@ impl Wait {
         let _ = self.park_as(reason, None, true);
     }
 
-    #[inline]
+    #[inline(always)]
     fn park_as(&self, reason: Reason, deadline: Option<Instant>, shielded: bool) -> Result<Woken, Interrupt> {
         // SAFETY: both are used in this call only, and the code that runs outlives it.
         match unsafe { (hub::peek(), current::peek()) } {
@@ -92,6 +92,7 @@ impl Wait {
         }
     }
 
+    #[inline(always)]
     fn park_on_hub(
         &self,
         hub: &Inner,
@@ -170,6 +171,7 @@ impl Drop for Wait {
 }
 
 /// The park's own deadline (`deadline`) or that of a timeout around it (`scope`) has passed: the earlier one counts.
+#[cold]
 fn expire(
     core: &Core,
     now: Instant,
@@ -187,6 +189,7 @@ fn expire(
     Ok(Woken::TimedOut)
 }
 
+#[inline]
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

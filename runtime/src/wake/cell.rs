@@ -61,6 +61,7 @@ impl WaitCell {
     }
 
     /// The owner starts a new wait: every waiter of an earlier one is stale from here on. Returns the epoch.
+    #[inline]
     pub(crate) fn begin(&self, key: usize) -> u64 {
         self.key.store(key, Ordering::Relaxed);
         let epoch = (self.word.load(Ordering::Relaxed) & !STATE).wrapping_add(EPOCH);
@@ -74,11 +75,13 @@ impl WaitCell {
     }
 
     /// The hub's key of the owner.
+    #[inline]
     pub(crate) fn key(&self) -> usize {
         self.key.load(Ordering::Relaxed)
     }
 
     /// The owner is about to park. False: it has been woken already, and must not.
+    #[inline]
     pub(crate) fn arm(&self, epoch: u64) -> bool {
         self.word.compare_exchange(epoch | IDLE, epoch | PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -89,6 +92,7 @@ impl WaitCell {
     }
 
     /// The owner takes note of what happened; the wait is idle again, and a later wake counts again.
+    #[inline]
     pub(crate) fn settle(&self, epoch: u64) -> Settled {
         let word = self.word.load(Ordering::Acquire);
         let word = match word & STATE {
@@ -112,6 +116,7 @@ impl WaitCell {
     }
 
     /// Whether its owner parks as a thread.
+    #[inline]
     pub(crate) fn is_of_thread(&self) -> bool {
         matches!(self.home, Home::Thread(_))
     }
@@ -121,6 +126,7 @@ impl WaitCell {
         self.word.load(Ordering::Acquire) == epoch | PARKED
     }
 
+    #[inline]
     fn wake(self: &Arc<Self>, epoch: u64) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -140,6 +146,7 @@ impl WaitCell {
     }
 
     /// Only for the one who moved the cell out of `PARKED`.
+    #[inline]
     fn make_ready(self: &Arc<Self>) {
         match &self.home {
             Home::Thread(thread) => thread.unpark(),
@@ -179,23 +186,27 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
+    #[inline]
     pub(crate) fn new(cell: &Arc<WaitCell>, epoch: u64) -> Waiter {
         Waiter { cell: Arc::clone(cell), epoch }
     }
 
     /// Wakes the wait. False: it is over, or something else ended it first, and what was meant for it is free for the
     /// next in line.
+    #[inline]
     pub(crate) fn wake(&self) -> bool {
         self.cell.wake(self.epoch)
     }
 
     /// Whether nobody is left whom it could wake: the wait's hub has ended, and its greenlets with it. What is handed to
     /// it is lost.
+    #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         matches!(&self.cell.home, Home::Hub(door) if door.is_closed())
     }
 
     /// Whether this is a waiter of that wait.
+    #[inline]
     pub(crate) fn is_of(&self, cell: &Arc<WaitCell>, epoch: u64) -> bool {
         self.epoch == epoch && Arc::ptr_eq(&self.cell, cell)
     }

@@ -35,6 +35,7 @@ struct Node<T> {
 
 impl WaitList {
     /// Adds a waiter behind all others; returns its place, for `remove`.
+    #[inline]
     pub(crate) fn push(&mut self, waiter: Waiter) -> usize {
         self.push_for(waiter, ())
     }
@@ -45,11 +46,13 @@ impl<T> WaitList<T> {
         WaitList { lone: None, nodes: Slab::new(), first: END, last: END }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.lone.is_none() && self.first == END
     }
 
     /// Adds a waiter behind all others, with what it waits for; returns its place, for `remove`.
+    #[inline]
     pub(crate) fn push_for(&mut self, waiter: Waiter, what: T) -> usize {
         if self.is_empty() {
             self.lone = Some((waiter, what));
@@ -65,6 +68,7 @@ impl<T> WaitList<T> {
     }
 
     /// The oldest, and what it waits for.
+    #[inline]
     pub(crate) fn first(&self) -> Option<(&Waiter, &T)> {
         match &self.lone {
             Some((waiter, what)) => Some((waiter, what)),
@@ -73,9 +77,16 @@ impl<T> WaitList<T> {
     }
 
     /// Takes out the oldest.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Waiter> {
-        if let Some((waiter, _)) = self.lone.take() {
-            return Some(waiter);
+        self.pop_for().map(|(waiter, _)| waiter)
+    }
+
+    /// Takes out the oldest, with what it waits for.
+    #[inline]
+    pub(crate) fn pop_for(&mut self) -> Option<(Waiter, T)> {
+        if let Some(lone) = self.lone.take() {
+            return Some(lone);
         }
         match self.first {
             END => None,
@@ -94,6 +105,7 @@ impl<T> WaitList<T> {
 
     /// Takes out the waiter of that wait, if it is still at its place. False: somebody took it out, and it was or will
     /// be woken.
+    #[inline]
     pub(crate) fn remove(&mut self, place: usize, cell: &Arc<WaitCell>, epoch: u64) -> bool {
         // The place may be somebody else's by now.
         if place == LONE {
@@ -106,7 +118,7 @@ impl<T> WaitList<T> {
         there
     }
 
-    fn unlink(&mut self, place: usize) -> Waiter {
+    fn unlink(&mut self, place: usize) -> (Waiter, T) {
         let node = self.nodes.remove(place);
         match node.before {
             END => self.first = node.after,
@@ -116,7 +128,7 @@ impl<T> WaitList<T> {
             END => self.last = node.before,
             after => self.nodes[after].before = node.before,
         }
-        node.waiter
+        (node.waiter, node.what)
     }
 }
 
