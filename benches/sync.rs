@@ -38,7 +38,11 @@ macro_rules! pass {
                 let queue = Rc::clone(&queue);
                 move || (0..items).for_each(|item| queue.put(item).expect("it is open"))
             });
-            let getter = spawn(move || (0..items).for_each(|_| { let _ = black_box(queue.get()); }));
+            let getter = spawn(move || {
+                (0..items).for_each(|_| {
+                    let _ = black_box(queue.get());
+                })
+            });
             let start = Instant::now();
             join_all([putter, getter]);
             start.elapsed()
@@ -65,7 +69,11 @@ fn hand_over(mut group: Group<'_>) {
                     }
                 }
             });
-            let getter = spawn(move || (0..items).for_each(|_| { let _ = black_box(queue.get()); }));
+            let getter = spawn(move || {
+                (0..items).for_each(|_| {
+                    let _ = black_box(queue.get());
+                })
+            });
             let start = Instant::now();
             join_all([putter, getter]);
             start.elapsed()
@@ -129,7 +137,11 @@ fn across_hubs(mut group: Group<'_>) {
             let far = near.clone();
             on_two_hubs(
                 move || (0..items).for_each(|item| near.put(item).expect("it is open")),
-                move || (0..items).for_each(|_| { let _ = black_box(far.get()); }),
+                move || {
+                    (0..items).for_each(|_| {
+                        let _ = black_box(far.get());
+                    })
+                },
             )
         });
     });
@@ -139,7 +151,11 @@ fn across_hubs(mut group: Group<'_>) {
             let far = near.clone();
             on_two_hubs(
                 move || (0..items).for_each(|item| near.put(item).expect("it is open")),
-                move || (0..items).for_each(|_| { let _ = black_box(far.get()); }),
+                move || {
+                    (0..items).for_each(|_| {
+                        let _ = black_box(far.get());
+                    })
+                },
             )
         });
     });
@@ -149,7 +165,11 @@ fn across_hubs(mut group: Group<'_>) {
             let far = near.clone();
             on_two_hubs(
                 move || (0..items).for_each(|item| near.put(item).expect("it is open")),
-                move || (0..items).for_each(|_| { let _ = black_box(far.get()); }),
+                move || {
+                    (0..items).for_each(|_| {
+                        let _ = black_box(far.get());
+                    })
+                },
             )
         });
     });

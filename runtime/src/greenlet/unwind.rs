@@ -49,6 +49,14 @@ pub(crate) fn raise(core: &Core, interrupt: Interrupt) -> ! {
     resume_unwind(Box::new(Payload { interrupt, greenlet: core.id(), was_unwinding }))
 }
 
+/// Goes on unwinding with a payload that was caught, after parks that may have noted that nothing unwinds.
+pub(crate) fn resume(core: &Core, payload: Box<dyn Any + Send>) -> ! {
+    if is_ours(&*payload) {
+        core.unwinding.set(true);
+    }
+    resume_unwind(payload)
+}
+
 /// Whether a caught payload is that of this interrupt in this greenlet.
 pub(crate) fn is_raised(payload: &(dyn Any + Send), core: &Core, interrupt: Interrupt) -> bool {
     let payload = payload.downcast_ref::<Payload>();
