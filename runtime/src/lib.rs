@@ -69,6 +69,7 @@ mod sys;
 mod threadpool;
 mod time;
 mod timer;
+mod wait;
 mod wake;
 
 pub use big_stack::on_big_stack;
@@ -82,6 +83,7 @@ pub use send::HubHandle;
 pub use spawn::{Builder, Greenlet, join_all, kill_all, spawn, spawn_later};
 pub use threadpool::{ApplyError, Call, ThreadPool, offload};
 pub use time::{Elapsed, checkpoint, idle, sleep, sleep_until, timeout, yield_now};
+pub use wait::{IWait, Waitable, iwait, wait};
 
 /// Whether the code that runs is a greenlet, main not counted.
 ///

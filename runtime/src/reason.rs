@@ -46,6 +46,8 @@ pub(crate) enum Reason {
     QueuePut,
     /// The last item of a queue to be done.
     QueueJoin,
+    /// One more of so many objects to be ready.
+    Any(usize),
     /// The end of all greenlets of a scope.
     Scope,
 }
@@ -71,6 +73,7 @@ impl fmt::Display for Reason {
             Reason::OnceCell => f.write_str("once cell"),
             Reason::QueueGet => f.write_str("get from a queue"),
             Reason::QueuePut => f.write_str("put to a queue"),
+            Reason::Any(count) => write!(f, "any of {count} objects"),
             Reason::Scope => f.write_str("end of a scope's greenlets"),
             Reason::QueueJoin => f.write_str("join of a queue"),
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::greenlet::outcome::panic_message;
-use crate::park::Wait;
+use crate::park::{Wait, Watch, Watcher};
 use crate::reason::Reason;
 use crate::wake::{Abandon, WaitList};
 
@@ -276,6 +276,21 @@ impl<T> AsyncResult<T> {
             Stage::Done(result) => result,
             _ => unreachable!("a result is taken once, after it is there"),
         }
+    }
+}
+
+impl<T> Watch for AsyncResult<T> {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        let mut state = self.shared.lock();
+        let open = state.stage.is_open();
+        if open {
+            watcher.enter(&mut state.waiters, ());
+        }
+        !open
+    }
+
+    fn unwatch(&self, watcher: &Watcher) {
+        watcher.leave(&mut self.shared.lock().waiters);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::greenlet::outcome::JoinError;
 use crate::greenlet::roster::Roster;
 use crate::greenlet::unwind;
 use crate::hub;
-use crate::park::{Enlisted, Wait};
+use crate::park::{Enlisted, Wait, Watch, Watcher};
 use crate::reason::Reason;
 use crate::{Builder, Greenlet, GreenletId};
 
@@ -361,6 +361,16 @@ impl<T> ScopedGreenlet<'_, T> {
             Err(error) => Err(error),
             Ok(()) => unreachable!("a body that returns leaves its value or its panic"),
         }
+    }
+}
+
+impl<T> Watch for ScopedGreenlet<'_, T> {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        self.greenlet.watch(watcher)
+    }
+
+    fn unwatch(&self, watcher: &Watcher) {
+        self.greenlet.unwatch(watcher);
     }
 }
 

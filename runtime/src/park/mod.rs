@@ -7,6 +7,7 @@
 //! * `wait`: `Wait`, and the rule of `park`.
 //! * `thread`: parking an OS thread.
 //! * `enlisted`: a place in a list of waiters, given up on every path.
+//! * `watch`: something that several waits can be for at once.
 //!
 //! A kill beats a wake, so a primitive that hands something to a waiter must pass it on when the waiter is gone (its
 //! place in the list tells); a wake beats a deadline.
@@ -14,6 +15,8 @@
 mod enlisted;
 mod thread;
 mod wait;
+mod watch;
 
 pub(crate) use enlisted::Enlisted;
 pub(crate) use wait::Wait;
+pub(crate) use watch::{Watch, Watcher};

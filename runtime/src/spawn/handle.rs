@@ -12,7 +12,7 @@ use crate::greenlet::outcome::{JoinError, Outcome};
 use crate::greenlet::roster::Roster;
 use crate::greenlet::unwind::{self, Interrupt};
 use crate::hub::{self, Inner};
-use crate::park::{Enlisted, Wait};
+use crate::park::{Enlisted, Wait, Watch, Watcher};
 use crate::reason::Reason;
 
 /// A greenlet: by it one waits for the end, gets the value, kills. It stays on the thread of its hub. Dropping it
@@ -235,6 +235,20 @@ impl<T> Greenlet<T> {
         // Nothing is left for the destructor.
         self.core().watched.set(false);
         self.task.take().expect("joining consumes the handle, so the outcome is there and untaken")
+    }
+}
+
+impl<T> Watch for Greenlet<T> {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        let core = self.core();
+        if !core.is_done() {
+            watcher.enter(&mut core.joiners.borrow_mut(), ());
+        }
+        core.is_done()
+    }
+
+    fn unwatch(&self, watcher: &Watcher) {
+        watcher.leave(&mut self.core().joiners.borrow_mut());
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::permits::Permits;
 use super::semaphore::{Permit, ReleaseError, release};
+use crate::park::{Watch, Watcher};
 
 /// A [`Semaphore`](super::Semaphore) that never has more permits than it began with: to release too often is an error.
 ///
@@ -83,6 +84,16 @@ impl BoundedSemaphore {
     /// ```
     pub fn available_permits(&self) -> usize {
         self.permits.free()
+    }
+}
+
+impl Watch for BoundedSemaphore {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        self.permits.watch(watcher)
+    }
+
+    fn unwatch(&self, watcher: &Watcher) {
+        self.permits.unwatch(watcher);
     }
 }
 

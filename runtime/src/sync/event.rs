@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::crowd::Crowd;
 use super::line::Line;
+use crate::park::{Watch, Watcher};
 use crate::reason::Reason;
 
 /// A flag that is set and cleared, and that any number waits for, on any thread.
@@ -109,6 +110,20 @@ impl Event {
     pub(super) fn wait_for(&self, reason: Reason, timeout: Option<Duration>) -> bool {
         let queue = self.line.lock();
         queue.state.state || self.line.wait(queue, (), reason, timeout, || (), |_, _| ())
+    }
+}
+
+impl Watch for Event {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        let mut queue = self.line.lock();
+        if !queue.state.state {
+            watcher.enter(&mut queue.waiters, ());
+        }
+        queue.state.state
+    }
+
+    fn unwatch(&self, watcher: &Watcher) {
+        watcher.leave(&mut self.line.lock().waiters);
     }
 }
 

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use super::line::{Line, Locked};
+use crate::park::{Watch, Watcher};
 use crate::reason::Reason;
+
+/// What a watcher needs: a permit to be free, of which it takes nothing.
+const WATCHES: usize = 0;
 
 /// See the module. After every critical section the line is empty, or what is free is too little for its front.
 pub(super) struct Permits {
-    /// How many are free; and how many each in the line needs.
+    /// How many are free; and how many each in the line needs: `WATCHES` for one who wants to know when there is one.
     line: Line<usize, usize>,
     /// The most that may be free.
     limit: usize,
@@ -82,6 +86,22 @@ impl Permits {
     }
 }
 
+impl Watch for Permits {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        let mut queue = self.line.lock();
+        let ready = queue.state > 0;
+        if !ready {
+            watcher.enter(&mut queue.waiters, WATCHES);
+        }
+        ready
+    }
+
+    // Who watches keeps nobody behind it from what is free, so nobody gains by its leaving.
+    fn unwatch(&self, watcher: &Watcher) {
+        watcher.leave(&mut self.line.lock().waiters);
+    }
+}
+
 fn take(queue: &mut Locked<'_, usize, usize>, need: usize) -> bool {
     let left = queue.state.checked_sub(need);
     match left {
@@ -95,6 +115,8 @@ fn take(queue: &mut Locked<'_, usize, usize>, need: usize) -> bool {
 
 /// What would be left after the front of the line; `None` if nobody is there or it needs more.
 fn after_front(queue: &mut Locked<'_, usize, usize>) -> Option<usize> {
-    let need = *queue.front()?;
-    queue.state.checked_sub(need)
+    match *queue.front()? {
+        WATCHES => Some(queue.state).filter(|&free| free > 0),
+        need => queue.state.checked_sub(need),
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::permits::Permits;
+use crate::park::{Watch, Watcher};
 use crate::reason::Reason;
 
 /// A number of permits that are taken and given back, on any thread; first come, first served.
@@ -105,6 +106,16 @@ impl Semaphore {
     /// ```
     pub fn available_permits(&self) -> usize {
         self.permits.free()
+    }
+}
+
+impl Watch for Semaphore {
+    fn watch(&self, watcher: &Watcher) -> bool {
+        self.permits.watch(watcher)
+    }
+
+    fn unwatch(&self, watcher: &Watcher) {
+        self.permits.unwatch(watcher);
     }
 }
 

@@ -5,7 +5,7 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 
 use super::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use super::{Door, Ready};
+use super::{Door, Ready, Tally};
 
 /// Nobody has woken the wait and its owner runs.
 const IDLE: u64 = 0;
@@ -25,6 +25,8 @@ pub(crate) enum Home {
     Hub(Arc<Door>),
     /// An OS thread that parks as such.
     Thread(Thread),
+    /// One who waits for several; the cell's key is the number of this one.
+    Tally(Arc<Tally>),
 }
 
 /// The memory of a wait. Reused for wait after wait of one hub or thread; the epoch in its word tells them apart.
@@ -150,6 +152,7 @@ impl WaitCell {
     fn make_ready(self: &Arc<Self>) {
         match &self.home {
             Home::Thread(thread) => thread.unpark(),
+            Home::Tally(tally) => tally.add(self.key()),
             Home::Hub(door) => {
                 if !Ready::push_here(door, self.key()) {
                     door.deliver(Arc::clone(self));
