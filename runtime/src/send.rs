@@ -36,6 +36,11 @@ impl Hub {
 }
 
 impl HubHandle {
+    /// Whether both are of one hub.
+    pub(crate) fn is_same(&self, other: &HubHandle) -> bool {
+        Arc::ptr_eq(&self.door, &other.door)
+    }
+
     /// Runs `f` as a greenlet of the hub. Returns at once; the result tells what came of it, on any thread.
     ///
     /// A panic of `f` is in the result ([`TaskError::Panicked`]). If the hub has ended or ends before `f` is done, or the

@@ -40,6 +40,20 @@ impl HubBuilder {
         self
     }
 
+    /// How many threads the pool is to have.
+    pub(crate) fn pool_size(&self) -> usize {
+        self.config().threads
+    }
+
+    /// What is set here, else by the environment, else the default. Panics if the environment can't be read.
+    fn config(&self) -> Config {
+        let config = Config::from_environment().unwrap_or_else(|error| panic!("{error}"));
+        Config {
+            stack_size: self.stack_size.unwrap_or(config.stack_size),
+            threads: self.threads.unwrap_or(config.threads),
+        }
+    }
+
     /// Makes this thread's hub.
     ///
     /// # Errors
@@ -54,10 +68,7 @@ impl HubBuilder {
         if try_hub().is_some() {
             return Err(AlreadyRunning(()));
         }
-        let mut config = Config::from_environment().unwrap_or_else(|error| panic!("{error}"));
-        config.stack_size = self.stack_size.unwrap_or(config.stack_size);
-        config.threads = self.threads.unwrap_or(config.threads);
-        Ok(install(config))
+        Ok(install(self.config()))
     }
 }
 

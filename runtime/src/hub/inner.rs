@@ -13,6 +13,7 @@ use greenroom_pool::Pool;
 use slab::Slab;
 
 use super::GreenletInfo;
+use super::asleep;
 use super::builder::Config;
 use crate::GreenletId;
 use crate::greenlet::body::Task;
@@ -76,6 +77,8 @@ pub(crate) struct Inner {
     pub(super) sleeps: Cell<u64>,
     /// The slice that last called `checkpoint`, by the number of resumes, and when it first did.
     pub(super) slice: Cell<(u64, Option<Instant>)>,
+    /// It waits for others by profession, so it never reports that it would do so for ever.
+    pub(super) is_attendant: Cell<bool>,
     /// Whether the log line about foreign threads is out.
     pub(super) told_foreign: Cell<bool>,
     /// What to do with unseen panics.
@@ -104,6 +107,7 @@ impl Inner {
         stack::install();
         let (send, calls) = crossbeam_channel::unbounded();
         let door = Door::new(send, bell);
+        asleep::register(&door);
         let inner = Rc::new(Inner {
             config,
             number: HUBS.fetch_add(1, Ordering::Relaxed),
@@ -129,6 +133,7 @@ impl Inner {
             resumes: Cell::new(0),
             sleeps: Cell::new(0),
             slice: Cell::new((0, None)),
+            is_attendant: Cell::new(false),
             told_foreign: Cell::new(false),
             on_error: RefCell::new(Rc::new(log_unseen)),
             alt_stack: RefCell::new(AltStack::ensure()),
@@ -147,12 +152,18 @@ impl Inner {
         calls.for_each(|call| call.abandon());
         std::mem::forget(left);
         self.door.close();
+        asleep::withdraw(&self.door);
         drop(self.alt_stack.take());
         self.refuse_calls();
     }
 
     pub(crate) fn door(&self) -> Arc<Door> {
         Arc::clone(&self.door)
+    }
+
+    /// It is one of several that wait for what others ask of them: a wait of its main is no deadlock.
+    pub(crate) fn attend(&self) {
+        self.is_attendant.set(true);
     }
 
     /// Why nothing can be spawned, if so.

@@ -3,12 +3,14 @@
 //! * `inner`: what a hub is made of.
 //! * `life`: starting, resuming, killing and ending greenlets.
 //! * `turn`: the loop.
+//! * `asleep`: which hubs of the process sleep with nothing of their own to wake them.
 //! * `deadlock`: the proof that nothing can ever wake main, and the report.
 //! * `builder`, `stats`, `info`: what the public `Hub` takes and tells.
 //!
 //! A thread has at most one hub, found through a thread-local pointer. The thread's own stack is the *main greenlet*:
 //! when it parks, it runs the loop until it is woken.
 
+mod asleep;
 mod builder;
 mod deadlock;
 mod info;

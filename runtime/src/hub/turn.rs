@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::asleep::Asleep;
 use super::inner::Inner;
 use crate::greenlet::core::{Core, MAIN, Phase};
 use crate::wake::Call;
@@ -143,9 +144,11 @@ impl Inner {
         self.door.announce_sleep();
         if self.door.is_quiet() {
             let deadline = self.timers.borrow().next();
+            let asleep = deadline.is_none().then(Asleep::begin);
             let at_most = deadline.is_none().then_some(*patience);
             self.sleeps.set(self.sleeps.get() + 1);
             self.reactor.borrow_mut().sleep(deadline, at_most);
+            drop(asleep);
             self.door.awake();
             if deadline.is_none() && self.door.is_quiet() {
                 *patience = (*patience * 2).min(MOST_PATIENCE);
