@@ -51,10 +51,14 @@
 compile_error!("greenroom needs panic = \"unwind\": kill and timeout are delivered by unwinding");
 
 mod big_stack;
+#[doc = include_str!("coming_from_gevent.md")]
+pub mod coming_from_gevent {}
 mod ending;
 mod greenlet;
+pub mod group;
 mod hub;
 mod hubs;
+pub mod local;
 mod park;
 pub mod queue;
 mod reactor;

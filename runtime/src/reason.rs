@@ -48,6 +48,8 @@ pub(crate) enum Reason {
     QueueJoin,
     /// One more of so many objects to be ready.
     Any(usize),
+    /// The end of all greenlets of a group.
+    Group,
     /// The end of all greenlets of a scope.
     Scope,
 }
@@ -74,6 +76,7 @@ impl fmt::Display for Reason {
             Reason::QueueGet => f.write_str("get from a queue"),
             Reason::QueuePut => f.write_str("put to a queue"),
             Reason::Any(count) => write!(f, "any of {count} objects"),
+            Reason::Group => f.write_str("end of a group's greenlets"),
             Reason::Scope => f.write_str("end of a scope's greenlets"),
             Reason::QueueJoin => f.write_str("join of a queue"),
         }

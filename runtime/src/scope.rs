@@ -67,7 +67,8 @@ where
         );
         usize::from(core.is_greenlet()) + core.behind()
     });
-    let shared = Rc::new(Shared { roster: Roster::new(behind), panics: RefCell::default(), ends: Cell::new(false) });
+    let shared =
+        Rc::new(Shared { roster: Roster::new(behind, None), panics: RefCell::default(), ends: Cell::new(false) });
     let scope = Scope { shared, scope: PhantomData, env: PhantomData };
     // Whatever comes out of here, the greenlets have ended before anybody else sees it.
     let result = catch_unwind(AssertUnwindSafe(|| {

@@ -67,7 +67,7 @@ impl<F: FnOnce() -> T, T> Body<F, T> {
         })
     }
 
-    /// Keeps the outcome for whoever holds the handle; without one, the outcome is dropped here, on the greenlet's own
+    /// Keeps the outcome for whoever holds the handle, and drops what belongs to the greenlet; without one, the outcome is dropped here, on the greenlet's own
     /// stack, where a destructor may park.
     fn end(&self, result: Result<T, JoinError>, unseen: &dyn Fn(&Core, JoinError)) {
         self.core.phase.set(Phase::Ending);
@@ -88,6 +88,7 @@ impl<F: FnOnce() -> T, T> Body<F, T> {
                 Err(error) => unseen(&self.core, error),
             }
         }
+        self.core.locals.drop_all(|payload| unseen(&self.core, JoinError::panicked(payload)));
         self.core.phase.set(Phase::Done(outcome));
     }
 }

@@ -3,21 +3,23 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::GreenletId;
 use super::fiber::Fiber;
+use super::locals::Locals;
 use super::outcome::Outcome;
 use super::roster::Membership;
 use crate::reason::Reason;
 use crate::stack::{Bounds, Note};
 use crate::wake::{Abandon, WaitCell, WaitList};
 
-/// The hub's key of its main greenlet.
+/// The place of main in its hub's table.
 pub(crate) const MAIN: usize = 0;
 
-/// The key of the core that stands for the loop; in no table.
+/// The place of the core that stands for the loop; in no table.
 const SCHEDULER: usize = usize::MAX;
 
 /// A link: what to do when the greenlet ends.
@@ -31,8 +33,8 @@ pub(crate) struct Core {
     pub(crate) stack_size: Option<usize>,
     /// The coroutine; unused for main and threads.
     pub(crate) fiber: Fiber,
-    /// The hub's key; `MAIN` for main and threads.
-    pub(crate) key: Cell<usize>,
+    /// Its place in the hub's table; `MAIN` for main and threads.
+    pub(crate) place: Cell<usize>,
     /// Where it stands with its hub.
     pub(crate) phase: Cell<Phase>,
     /// The wait it is parked on; `Some` exactly between switching out and being resumed.
@@ -51,6 +53,8 @@ pub(crate) struct Core {
     pub(crate) call: RefCell<Option<Arc<dyn Abandon>>>,
     /// Its place among those that it belongs to, until it ends.
     pub(crate) membership: Cell<Option<Membership>>,
+    /// The values that belong to it.
+    pub(crate) locals: Locals,
     /// Who waits for the end, in order.
     pub(crate) joiners: RefCell<WaitList>,
     /// What to run after the end, in order.
@@ -136,7 +140,7 @@ impl Core {
             note: Note { bounds: Cell::new(Bounds::default()), id: id.0, name, site },
             stack_size,
             fiber: Fiber::new(),
-            key: Cell::new(MAIN),
+            place: Cell::new(MAIN),
             phase: Cell::new(Phase::Live),
             parked: Cell::new(None),
             killed: Cell::new(false),
@@ -146,6 +150,7 @@ impl Core {
             last_scope: Cell::new(0),
             call: RefCell::new(None),
             membership: Cell::new(None),
+            locals: Locals::new(),
             joiners: RefCell::new(WaitList::new()),
             links: RefCell::new(Vec::new()),
             is_link: Cell::new(false),
@@ -163,8 +168,25 @@ impl Core {
     #[track_caller]
     pub(crate) fn of_scheduler() -> Core {
         let core = Core::of_thread();
-        core.key.set(SCHEDULER);
+        core.place.set(SCHEDULER);
         core
+    }
+
+    /// By which the ready queue knows it: its address, so that a switch looks nothing up.
+    #[inline]
+    pub(crate) fn key(&self) -> usize {
+        ptr::from_ref(self).expose_provenance()
+    }
+
+    /// The greenlet, or main, with that key.
+    ///
+    /// # Safety
+    ///
+    /// It must not have ended.
+    #[inline]
+    pub(crate) unsafe fn of_key<'a>(key: usize) -> &'a Core {
+        // SAFETY: `key` gave it out, and the caller knows that it lives.
+        unsafe { &*ptr::with_exposed_provenance(key) }
     }
 
     pub(crate) fn id(&self) -> GreenletId {
@@ -172,7 +194,7 @@ impl Core {
     }
 
     pub(crate) fn is_main(&self) -> bool {
-        self.key.get() == MAIN
+        self.place.get() == MAIN
     }
 
     /// Whether its next park unwinds.
@@ -184,11 +206,11 @@ impl Core {
     /// Neither main nor the loop.
     #[inline]
     pub(crate) fn is_greenlet(&self) -> bool {
-        !matches!(self.key.get(), MAIN | SCHEDULER)
+        !matches!(self.place.get(), MAIN | SCHEDULER)
     }
 
     pub(crate) fn is_scheduler(&self) -> bool {
-        self.key.get() == SCHEDULER
+        self.place.get() == SCHEDULER
     }
 
     pub(crate) fn is_done(&self) -> bool {

@@ -5,6 +5,8 @@ use std::ptr;
 use std::rc::Rc;
 
 use super::core::Core;
+use super::outcome::panic_message;
+use super::unwind;
 use crate::stack::publish;
 
 thread_local! {
@@ -19,6 +21,13 @@ struct Own(Rc<Core>);
 
 impl Drop for Own {
     fn drop(&mut self) {
+        self.0.locals.drop_all(|payload| {
+            log::error!(
+                "a greenlet-local value of a thread panicked when it was dropped: {}",
+                panic_message(&*payload)
+            );
+            unwind::drop_payload(payload);
+        });
         clear();
     }
 }

@@ -4,6 +4,7 @@
 //! * `core`: what the hub and the waits know of a greenlet, whatever it returns; main and plain threads have one too.
 //! * `current`: whose code runs on this thread.
 //! * `body`: the closure, then its outcome.
+//! * `locals`: the values that belong to it.
 //! * `outcome`: how it ended.
 //! * `roster`: greenlets that belong together.
 //! * `unwind`: kill and timeout, delivered by unwinding.
@@ -12,6 +13,7 @@ pub(crate) mod body;
 pub(crate) mod core;
 pub(crate) mod current;
 pub(crate) mod fiber;
+pub(crate) mod locals;
 pub(crate) mod outcome;
 pub(crate) mod roster;
 pub(crate) mod unwind;

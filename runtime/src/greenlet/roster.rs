@@ -15,13 +15,16 @@ pub(crate) struct Roster {
     /// How many greenlets can't end before every member has: the one that waits for them in a scope, and those that wait for
     /// it.
     pub(crate) behind: usize,
+    /// Called after one has left.
+    on_leave: Option<Box<dyn Fn()>>,
     /// Who waits for the last, or for the last but one, to end.
     pub(crate) waiters: RefCell<WaitList>,
 }
 
 impl Roster {
-    pub(crate) fn new(behind: usize) -> Rc<Roster> {
-        Rc::new(Roster { members: RefCell::new(Slab::new()), behind, waiters: RefCell::new(WaitList::new()) })
+    pub(crate) fn new(behind: usize, on_leave: Option<Box<dyn Fn()>>) -> Rc<Roster> {
+        let (members, waiters) = (RefCell::new(Slab::new()), RefCell::new(WaitList::new()));
+        Rc::new(Roster { members, behind, on_leave, waiters })
     }
 
     /// Takes in a greenlet that was just spawned.
@@ -60,6 +63,9 @@ impl Drop for Membership {
         self.roster.members.borrow_mut().remove(self.place);
         if self.roster.len() <= 1 {
             self.roster.waiters.borrow_mut().wake_all();
+        }
+        if let Some(on_leave) = &self.roster.on_leave {
+            on_leave();
         }
     }
 }

@@ -39,13 +39,13 @@ pub(crate) struct Inner {
     pub(super) main: Rc<Core>,
     /// What stands for the loop itself while it runs: a core that can neither park nor yield.
     pub(super) scheduler: Core,
-    /// Greenlets that haven't ended, by key. `MAIN`'s place is taken by `None`.
+    /// Greenlets that haven't ended. `MAIN`'s place is taken by `None`.
     pub(super) table: RefCell<Slab<Option<Rc<dyn Task>>>>,
     /// Greenlets that can run, main among them.
     pub(super) ready: Ready,
     /// How many more resumes until the loop looks at what came from outside.
     pub(super) turn_left: Cell<usize>,
-    /// The deadline of each parked or delayed greenlet that has one.
+    /// The deadline of each parked or delayed greenlet that has one, by its place in the table.
     pub(super) timers: RefCell<Timers>,
     /// Where the hub sleeps.
     pub(super) reactor: RefCell<Reactor>,
@@ -225,19 +225,19 @@ impl Inner {
     /// `core` can run, and does so after everyone who could before.
     #[inline]
     pub(crate) fn make_ready(&self, core: &Core) {
-        self.ready.push(core.key.get());
+        self.ready.push(core.key());
     }
 
     /// Ends the park of `core`, which is about to begin, at `deadline`.
     #[inline]
     pub(crate) fn arm(&self, deadline: Instant, core: &Core) {
-        self.timers.borrow_mut().arm(deadline, core.key.get());
+        self.timers.borrow_mut().arm(deadline, core.place.get());
     }
 
     /// The park of `core` is over.
     #[inline]
     pub(crate) fn disarm(&self, core: &Core) {
-        self.timers.borrow_mut().disarm(core.key.get());
+        self.timers.borrow_mut().disarm(core.place.get());
     }
 
     /// When the slice that runs began, as far as `checkpoint` knows: `now` if it asks for the first time.

@@ -24,14 +24,14 @@ impl Inner {
         Rc::get_mut(&mut place).expect("nobody else has it yet").write(Body::new(core(), f));
         // SAFETY: written in the line above.
         let body: Rc<Body<F, T>> = unsafe { place.assume_init() };
-        let key = self.table.borrow_mut().insert(Some(Rc::clone(&body) as Rc<dyn Task>));
-        body.core().key.set(key);
+        let place = self.table.borrow_mut().insert(Some(Rc::clone(&body) as Rc<dyn Task>));
+        body.core().place.set(place);
         match start {
-            None => self.ready.push(key),
+            None => self.ready.push(body.core().key()),
             Some(start) => {
                 body.core().phase.set(Phase::Delayed);
                 if let Some(start) = start {
-                    self.timers.borrow_mut().arm(start, key);
+                    self.timers.borrow_mut().arm(start, place);
                 }
             }
         }
@@ -41,13 +41,11 @@ impl Inner {
     /// Runs a greenlet until it parks, yields or ends.
     #[inline]
     pub(super) fn resume(&self, key: usize) {
-        let task: *const dyn Task = match self.table.borrow().get(key) {
-            Some(Some(task)) => Rc::as_ptr(task),
-            _ => return,
-        };
-        // SAFETY: the table holds the task until `finish`, which only the loop calls, below and at the end of `start`.
-        let core = unsafe { (*task).core() };
-        if !core.fiber.has_started() && !self.start(task, core) {
+        // SAFETY: it came out of the ready queue, which holds a greenlet once at most, and only one that has not ended: it
+        // gets in by its spawn, or by whoever ends its park or its delay, and being ready it can't end before it comes out. The table
+        // holds it until `finish`, which only the loop calls, below and at the end of `start`.
+        let core = unsafe { Core::of_key(key) };
+        if !core.fiber.has_started() && !self.start(core) {
             return;
         }
         self.resumes.set(self.resumes.get() + 1);
@@ -58,7 +56,7 @@ impl Inner {
         self.enter_loop();
         if let Some(stack) = ended {
             self.stacks.give(stack);
-            self.finish(key);
+            self.finish(core.place.get());
         }
     }
 
@@ -78,7 +76,11 @@ impl Inner {
 
     /// Gives a greenlet its stack. False: there is none, and it waits for one or has ended.
     #[inline(never)]
-    fn start(&self, task: *const dyn Task, core: &Core) -> bool {
+    fn start(&self, core: &Core) -> bool {
+        let task: *const dyn Task = match self.table.borrow().get(core.place.get()) {
+            Some(Some(task)) => Rc::as_ptr(task),
+            _ => unreachable!("greenlet {} is ready but not in the table", core.id()),
+        };
         let stack = match core.stack_size {
             None => self.stacks.take(),
             Some(bytes) => self.stacks.take_sized(bytes),
@@ -92,7 +94,7 @@ impl Inner {
                 true
             }
             Err(_) if self.stacks.stats().in_use > 0 && !core.is_kill_due() => {
-                self.starved.borrow_mut().push_back(core.key.get());
+                self.starved.borrow_mut().push_back(core.key());
                 false
             }
             Err(error) => {
@@ -103,7 +105,7 @@ impl Inner {
                 };
                 // SAFETY: the table holds the task until the next line.
                 unsafe { (*task).fail(error, &Inner::report_unseen) };
-                self.finish(core.key.get());
+                self.finish(core.place.get());
                 false
             }
         }
@@ -112,13 +114,13 @@ impl Inner {
     /// Takes a greenlet out of those that wait for a stack. False: it wasn't among them.
     fn ends_starving(&self, core: &Core) -> bool {
         let mut starved = self.starved.borrow_mut();
-        let place = starved.iter().position(|&starved| starved == core.key.get());
+        let place = starved.iter().position(|&starved| starved == core.key());
         place.and_then(|place| starved.remove(place)).is_some()
     }
 
     /// A greenlet's body has ended: tells everyone who waits for that.
-    fn finish(&self, key: usize) {
-        let Some(task) = self.table.borrow_mut().remove(key) else {
+    fn finish(&self, place: usize) {
+        let Some(task) = self.table.borrow_mut().remove(place) else {
             return;
         };
         let core = task.core();
@@ -178,9 +180,9 @@ impl Inner {
             return;
         }
         core.killed.set(true);
-        let key = core.key.get();
+        let key = core.key();
         if core.phase.get() == Phase::Delayed {
-            self.timers.borrow_mut().disarm(key);
+            self.timers.borrow_mut().disarm(core.place.get());
             core.phase.set(Phase::Live);
             self.ready.push(key);
         } else {

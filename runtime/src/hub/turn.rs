@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::asleep::Asleep;
 use super::inner::Inner;
-use crate::greenlet::core::{Core, MAIN, Phase};
+use crate::greenlet::core::{Core, MAIN, Parked, Phase};
 use crate::wake::Call;
 
 /// Resumes of one turn that come from the ready queue.
@@ -62,7 +62,7 @@ impl Inner {
             }
             self.turn_left.set(left - 1);
             match self.ready.pop() {
-                Some(MAIN) => return Ok(()),
+                Some(key) if key == self.main.key() => return Ok(()),
                 Some(key) => self.resume(key),
                 None => self.turn_left.set(0),
             }
@@ -112,25 +112,25 @@ impl Inner {
             return;
         }
         let now = Instant::now();
-        while let Some(key) = timers.pop_due(now) {
-            if self.is_ready_at_deadline(key) {
+        while let Some(place) = timers.pop_due(now) {
+            if let Some(key) = self.ready_at_deadline(place) {
                 self.ready.push_urgent(key);
             }
         }
     }
 
     /// A deadline ends a park or begins a delayed greenlet, unless something else was first.
-    fn is_ready_at_deadline(&self, key: usize) -> bool {
+    fn ready_at_deadline(&self, place: usize) -> Option<usize> {
         let ends = |core: &Core| match core.phase.get() {
             Phase::Delayed => {
                 core.phase.set(Phase::Live);
-                true
+                Some(core.key())
             }
-            _ => core.parked.get().is_some_and(|parked| parked.kick()),
+            _ => core.parked.get().filter(Parked::kick).map(|_| core.key()),
         };
-        match key {
+        match place {
             MAIN => ends(&self.main),
-            key => self.table.borrow().get(key).and_then(Option::as_ref).is_some_and(|task| ends(task.core())),
+            place => self.table.borrow().get(place).and_then(Option::as_ref).and_then(|task| ends(task.core())),
         }
     }
 

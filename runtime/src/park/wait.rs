@@ -41,7 +41,7 @@ impl Wait {
     pub(crate) fn new() -> Wait {
         // SAFETY: both are used in this call only, and the code that runs outlives it.
         let (cell, key) = match unsafe { (hub::peek(), current::peek()) } {
-            (Some(hub), Some(core)) => (hub.take_cell(), core.key.get()),
+            (Some(hub), Some(core)) => (hub.take_cell(), core.key()),
             _ => (thread::take_cell(), 0),
         };
         let epoch = cell.begin(key);

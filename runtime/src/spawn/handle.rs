@@ -275,7 +275,7 @@ impl<T> fmt::Debug for Greenlet<T> {
 
 /// Unwinds if `core` is the greenlet that runs, and may. Otherwise returns whether it is the one that runs: it is dying
 /// already, and the caller is one of its destructors.
-pub(super) fn kill_here(core: &Core) -> bool {
+pub(crate) fn kill_here(core: &Core) -> bool {
     let is_here = current::with(|me| std::ptr::eq(me, core));
     let may_unwind = || hub::with_current(|hub| hub.is_some_and(|hub| !hub.is_unwinding(core)));
     if is_here && core.is_kill_due() && may_unwind() {

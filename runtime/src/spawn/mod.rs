@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 pub use builder::Builder;
 pub use handle::Greenlet;
+pub(crate) use handle::kill_here;
 pub use many::{join_all, kill_all};
 
 use crate::greenlet::core::Core;
@@ -49,6 +50,15 @@ where
     T: 'static,
 {
     start(None, None, Location::caller(), None, f).unwrap_or_else(|refusal| panic!("{refusal}"))
+}
+
+/// `spawn` on behalf of somebody else, whose place in the source the reports are to name.
+pub(crate) fn spawn_at<F, T>(site: &'static Location<'static>, f: F) -> Greenlet<T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    start(None, None, site, None, f).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 /// Starts a greenlet that begins after `after`, unless it is killed before: then it never runs. A time that overflows

@@ -12,7 +12,8 @@ thread_local! {
     static HERE: Cell<*const Ready> = const { Cell::new(ptr::null()) };
 }
 
-/// Keys of greenlets that can run, in the order in which they became so.
+/// Keys of greenlets that can run, in the order in which they became so. Each is in it once at most: whoever changes what keeps
+/// a greenlet from running adds it, and nobody else.
 pub(crate) struct Ready {
     /// Those that something on this thread made ready. Never borrowed while anything else runs.
     usual: RefCell<VecDeque<usize>>,
