@@ -1,4 +1,5 @@
-//! Locks and signals: every kind of waiter, woken from everywhere, killed and timed out at every moment.
+//! Locks, signals, queues and waiting for several: every kind of waiter, woken from everywhere, killed and timed out at every
+//! moment. Then what each lock and signal does by itself.
 
 mod common;
 
@@ -12,11 +13,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::*;
+use greenroom::queue::{LifoQueue, Queue};
 use greenroom::sync::{
     Barrier, BoundedSemaphore, Condvar, Event, Mutex, MutexGuard, OnceCell, RLock, RLockGuard, RwLock, RwLockReadGuard,
     RwLockWriteGuard, Semaphore,
 };
-use greenroom::{Greenlet, ThreadPool, hub, join_all, kill_all, sleep, spawn, timeout, try_hub, yield_now};
+use greenroom::{Greenlet, ThreadPool, hub, join_all, kill_all, sleep, spawn, timeout, try_hub, wait, yield_now};
 
 // Each primitive, in a state in which one waits.
 
@@ -269,11 +271,57 @@ fn once_cell_value() -> Arc<Rig> {
     Rig::new(wait, move || other.set(7).unwrap())
 }
 
+fn queue_get() -> Arc<Rig> {
+    let queue = Queue::unbounded();
+    let other = queue.clone();
+    let wait = move |limit: Option<Duration>| match limit {
+        None => queue.put(queue.get().unwrap()).is_ok(),
+        Some(limit) => queue.get_timeout(limit).is_ok_and(|item| queue.put(item).is_ok()),
+    };
+    Rig::new(wait, move || other.put(7).unwrap())
+}
+
+fn lifo_queue_get() -> Arc<Rig> {
+    let queue = LifoQueue::bounded(1);
+    let other = queue.clone();
+    let wait = move |limit: Option<Duration>| match limit {
+        None => queue.put(queue.get().unwrap()).is_ok(),
+        Some(limit) => queue.get_timeout(limit).is_ok_and(|item| queue.put(item).is_ok()),
+    };
+    Rig::new(wait, move || other.put(7).unwrap())
+}
+
+fn queue_join() -> Arc<Rig> {
+    let queue = Queue::unbounded();
+    queue.put(1).unwrap();
+    let other = queue.clone();
+    Rig::new(move |limit| queue.join(limit), move || other.task_done().unwrap())
+}
+
+fn wait_for_one() -> Arc<Rig> {
+    let objects = Arc::new((Event::new(), Semaphore::new(0)));
+    let other = Arc::clone(&objects);
+    let wait = move |limit| wait(&[&objects.0, &objects.1], 1, limit) == [1];
+    Rig::new(wait, move || other.1.release().unwrap())
+}
+
+fn wait_for_all() -> Arc<Rig> {
+    let objects = Arc::new((Event::new(), Semaphore::new(0)));
+    let other = Arc::clone(&objects);
+    let wait = move |limit| wait(&[&objects.0, &objects.1], 2, limit).len() == 2;
+    let notify = move || {
+        other.1.release().unwrap();
+        other.0.set();
+    };
+    Rig::new(wait, notify)
+}
+
 macro_rules! each_rig {
     ($($name:ident: $check:path,)*) => { $(
         mod $name {
             each_rig!(@ $check: event semaphore bounded_semaphore mutex read_lock write_lock re_entrant_lock condvar
-                condvar_all once_cell_turn once_cell_value);
+                condvar_all once_cell_turn once_cell_value queue_get lifo_queue_get queue_join
+                wait_for_one wait_for_all);
         }
     )* };
     (@ $check:path: $($rig:ident)*) => { $(

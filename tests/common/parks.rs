@@ -4,12 +4,16 @@
 //! * `each_wait!(name, check)`: code that parks and comes to an end by itself, for destructors. `check(prepare)` gets it in
 //!   two steps: `prepare()` may spawn and gives what parks; that returns whether it was left to end by itself.
 
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use greenroom::group::{self, Group};
+use greenroom::queue::{Channel, Queue};
+use greenroom::sync::{Condvar, Event, Mutex, Semaphore};
 use greenroom::{
-    Greenlet, ThreadPool, checkpoint, hub, idle, join_all, kill_all, on_big_stack, promise, sleep, sleep_until, spawn,
-    timeout, yield_now,
+    Greenlet, ThreadPool, checkpoint, hub, idle, join_all, kill_all, on_big_stack, promise, scope, sleep, sleep_until,
+    spawn, timeout, wait, yield_now,
 };
 use greenroom_pool::Pool;
 
@@ -44,7 +48,9 @@ macro_rules! each_park {
 
             each_park!(@ $check: endless_sleep long_sleep sleep_until join wait wait_timeout join_timeout join_all
                 result_get result_wait result_timeout job_queued job_running full_queue yield_loop checkpoint_loop
-                idle_loop inside_timeouts big_stack killing killing_for_a_time killing_all);
+                idle_loop inside_timeouts big_stack killing killing_for_a_time killing_all event semaphore mutex condvar
+                queue_get queue_put channel_get channel_put queue_join wait_for_any in_a_scope of_a_scope group_join pool_spawn
+                group_map group_imap);
         }
     };
     (@ $check:path: $($place:ident)*) => { $(
@@ -162,6 +168,86 @@ pub(crate) mod places {
         kill_all(&[spawn(yield_now), unkillable()]);
     }
 
+    pub(crate) fn event() {
+        Event::new().wait();
+    }
+
+    pub(crate) fn semaphore() {
+        drop(Semaphore::new(0).acquire());
+    }
+
+    pub(crate) fn mutex() {
+        let mutex = Rc::new(Mutex::new(0));
+        let theirs = Rc::clone(&mutex);
+        begun(move || {
+            let _guard = theirs.lock();
+            forever();
+        });
+        drop(mutex.lock());
+    }
+
+    pub(crate) fn condvar() {
+        let mutex = Mutex::new(0);
+        drop(Condvar::new().wait(mutex.lock()));
+    }
+
+    pub(crate) fn queue_get() {
+        let _ = Queue::<()>::unbounded().get();
+    }
+
+    pub(crate) fn queue_put() {
+        let queue = Queue::bounded(1);
+        (0..2).for_each(|item| queue.put(item).unwrap());
+    }
+
+    pub(crate) fn channel_get() {
+        let _ = Channel::<()>::new().get();
+    }
+
+    pub(crate) fn channel_put() {
+        let _ = Channel::new().put(1);
+    }
+
+    pub(crate) fn queue_join() {
+        let queue = Queue::unbounded();
+        queue.put(1).unwrap();
+        queue.join(None);
+    }
+
+    pub(crate) fn wait_for_any() {
+        super::wait(&[&Event::new(), &spawn(forever), &Semaphore::new(0)], 1, None);
+    }
+
+    pub(crate) fn in_a_scope() {
+        scope(|s| {
+            s.spawn(forever);
+            forever();
+        });
+    }
+
+    pub(crate) fn of_a_scope() {
+        scope(|s| drop(s.spawn(forever)));
+    }
+
+    pub(crate) fn group_join() {
+        let group = Group::new();
+        group.spawn(forever);
+        group.join(None);
+    }
+
+    pub(crate) fn pool_spawn() {
+        let pool = group::Pool::new(1);
+        (0..2).for_each(|_| drop(pool.spawn(forever)));
+    }
+
+    pub(crate) fn group_map() {
+        group::Pool::new(2).map(|_| forever(), 0..5);
+    }
+
+    pub(crate) fn group_imap() {
+        let _ = Group::new().imap(|_| forever(), 0.., 3).next();
+    }
+
     /// Parked in its destructor for good, once it is killed.
     fn unkillable() -> Greenlet<()> {
         begun(|| {
@@ -179,7 +265,7 @@ macro_rules! each_wait {
             each_wait!(@ $check: nothing sleeping yielding joining joining_a_dead_one waiting_in_vain killing killing_a_stubborn_one
                 killing_in_vain killing_all result_of_a_thread result_of_a_greenlet result_in_vain job many_jobs
                 timeout_elapsed timeout_in_time timeouts_nested timeout_swallowed caught_panic idling checkpoints
-                big_stack own_destructors);
+                big_stack own_destructors scoped queued rendezvous);
         }
     };
     (@ $check:path: $($wait:ident)*) => { $(
@@ -370,6 +456,35 @@ pub(crate) mod waits {
                 true
             })
         })
+    }
+
+    pub(crate) fn scoped() -> Wait {
+        Box::new(|| {
+            let mut done = [false; 3];
+            scope(|s| {
+                for done in &mut done {
+                    s.spawn(|| {
+                        sleep(ms(1));
+                        *done = true;
+                    });
+                }
+            });
+            done == [true; 3]
+        })
+    }
+
+    pub(crate) fn queued() -> Wait {
+        let queue = Queue::bounded(1);
+        let theirs = queue.clone();
+        thread::spawn(move || (0..10).try_for_each(|item| theirs.put(item)));
+        Box::new(move || queue.iter().take(10).sum::<i32>() == 45)
+    }
+
+    pub(crate) fn rendezvous() -> Wait {
+        let channel = Channel::new();
+        let theirs = channel.clone();
+        thread::spawn(move || theirs.iter().take(10).sum::<i32>());
+        Box::new(move || (0..10).all(|item| channel.put(item).is_ok()))
     }
 
     /// A destructor inside of the destructor that parks as well.
