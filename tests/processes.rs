@@ -20,6 +20,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use std::{env, ffi::OsStr, fs, mem, ptr};
 
+use greenroom::queue::{Channel, PriorityQueue, Queue};
 use greenroom::{
     AsyncResult, Builder, Greenlet, Hub, Promise, ThreadPool, hub, join_all, on_big_stack, promise, sleep, spawn,
     timeout, yield_now,
@@ -391,6 +392,8 @@ fn deadlocks() -> Vec<Case> {
         deadlock(
             "nobody is left to put, to get, to do the last task",
             || {
+                // Without one, it would be a thread that waits.
+                hub();
                 let (empty, full, channel) = (Queue::<u32>::unbounded(), Queue::bounded(1), Channel::<u32>::new());
                 full.put(7).unwrap();
                 has(&report_of(|| empty.get()), &format!("main waits for get from a queue{NOBODY}"));

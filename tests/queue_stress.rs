@@ -321,7 +321,11 @@ fn closed_at_any_moment_each_item_is_somewhere() {
                 })
             };
             thread::sleep(random.micros(3_000));
-            if discards { shared.queue.close_now() } else { shared.queue.close() }
+            if discards {
+                shared.queue.close_now()
+            } else {
+                shared.queue.close()
+            }
             workers.into_iter().for_each(|thread| thread.join().unwrap());
             assert!(discards || left.load(SeqCst) == 0, "what was put before closing can be got");
             assert!(shared.queue.is_empty());

@@ -17,7 +17,7 @@ use greenroom::sync::{
     Barrier, BoundedSemaphore, Condvar, Event, Mutex, MutexGuard, OnceCell, RLock, RLockGuard, RwLock, RwLockReadGuard,
     RwLockWriteGuard, Semaphore,
 };
-use greenroom::{Greenlet, ThreadPool, hub, join_all, kill_all, sleep, spawn, timeout, try_hub, yield_now};
+use greenroom::{Greenlet, ThreadPool, hub, join_all, sleep, spawn, timeout, try_hub, yield_now};
 
 // Each primitive, in a state in which one waits.
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::crowd::{DURATION, Random, crowd};
 use common::*;
 use greenroom::sync::{Barrier, BoundedSemaphore, Condvar, Event, Mutex, OnceCell, RLock, RwLock, Semaphore};
-use greenroom::{Greenlet, ThreadPool, hub, join_all, sleep, spawn, timeout, try_hub, yield_now};
+use greenroom::{Greenlet, join_all, sleep, spawn, timeout, try_hub, yield_now};
 
 // Two threads, ten thousand times each.
 
@@ -446,7 +446,7 @@ fn a_cell_is_initialized_once_however_many_fail() {
             let attempt = |seed: u64| {
                 let (cell, made) = (Arc::clone(&cell), Arc::clone(&made));
                 move || {
-                    let random = Random(Cell::new(seed));
+                    let random = Random::new(seed);
                     loop {
                         let value = cell.get_or_try_init(|| {
                             stay(&random);

@@ -136,7 +136,9 @@ fn operations<Q: AnyQueue<u32>>() -> [Operation<Q>; 5] {
 }
 
 /// From where it is let done: runs on a thread of its own.
-const ENABLERS: [(&str, fn(&(dyn Fn() + Sync))); 3] = [
+type Enabler = fn(&(dyn Fn() + Sync));
+
+const ENABLERS: [(&str, Enabler); 3] = [
     ("plain thread", |enable| {
         enable();
         assert!(try_hub().is_none(), "enabling made a hub");

@@ -50,6 +50,7 @@ mod moments;
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -454,9 +455,13 @@ fn check_clones<Q: AnyQueue<u32>>() {
 
 #[test]
 fn no_room_is_a_panic_that_names_the_channel() {
-    for make in [|| drop(Queue::<u32>::bounded(0)), || drop(LifoQueue::<u32>::bounded(0)), || {
-        drop(PriorityQueue::<u32>::bounded(0));
-    }] {
+    for make in [
+        || drop(Queue::<u32>::bounded(0)),
+        || drop(LifoQueue::<u32>::bounded(0)),
+        || {
+            drop(PriorityQueue::<u32>::bounded(0));
+        },
+    ] {
         let payload = thread::spawn(make).join().unwrap_err();
         assert!(text_of(&*payload).contains("Channel::new()"), "{}", text_of(&*payload));
     }
@@ -490,5 +495,17 @@ fn what_waits_is_told_by_hub_threads_too() {
         });
         assert_eq!(spawn(move || queue.iter().collect::<Vec<u32>>()).join().unwrap(), (0..1_000).collect::<Vec<_>>());
         thread.join().unwrap();
+    });
+}
+
+#[test]
+fn items_that_stay_on_their_thread_can_be_queued_there() {
+    within_a_minute(|| {
+        let queue = Queue::bounded(1);
+        let other = queue.clone();
+        let getter = begun(move || other.iter().map(|item: Rc<u32>| *item).sum::<u32>());
+        (0..5).for_each(|item| queue.put(Rc::new(item)).unwrap());
+        queue.close();
+        assert_eq!(getter.join().unwrap(), 10);
     });
 }
