@@ -1118,5 +1118,36 @@ fn bombs() -> Vec<Case> {
             },
             is_silent,
         ),
+        case(
+            "an item whose destructor panics is dropped with its killed getter, and nothing breaks",
+            || {
+                let queue = Queue::<Bomb>::unbounded();
+                let other = queue.clone();
+                let victim = spawn(move || drop(other.get()));
+                yield_now();
+                // It is on its way when the queue is closed.
+                assert!(queue.put(Bomb).is_ok());
+                queue.close_now();
+                victim.kill();
+                assert!(victim.join().is_err());
+                assert!(queue.is_empty() && queue.join(None) && queue.get().is_err());
+            },
+            is_silent,
+        ),
+        case(
+            "an item whose destructor panics is dropped with its killed putter, and nothing breaks",
+            || {
+                let channel = Channel::<Bomb>::new();
+                let other = channel.clone();
+                let victim = spawn(move || drop(other.put(Bomb)));
+                yield_now();
+                victim.kill();
+                assert!(victim.join().is_err());
+                assert!(channel.try_get().is_err());
+                channel.close();
+                assert!(channel.get().is_err());
+            },
+            is_silent,
+        ),
     ]
 }

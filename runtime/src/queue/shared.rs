@@ -2,12 +2,17 @@
 //! none gets lost.
 
 use std::mem;
+use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::{GetError, PutError, TaskDoneError};
 use super::slot::{Slot, SlotRef};
 use super::store::Store;
+use crate::greenlet::outcome::JoinError;
+use crate::greenlet::{current, unwind};
+use crate::hub::Inner;
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::time::give_way;
@@ -299,7 +304,7 @@ impl<S: Store> Shared<S> {
         if state.stage == Stage::Discarded {
             state.finish(1);
             drop(state);
-            drop(item);
+            drop_here(item);
             return;
         }
         if let Err(item) = state.hand_over(item) {
@@ -397,6 +402,16 @@ fn pop_live<T>(list: &mut WaitList<T>) -> Option<(Waiter, T)> {
     None
 }
 
+/// Drops foreign values. Where this code unwinds already, a destructor that panics is reported: it would abort.
+fn drop_here<T>(value: T) {
+    if let Err(payload) = unwind::drop_caught(value) {
+        if !thread::panicking() {
+            resume_unwind(payload);
+        }
+        current::with(|core| Inner::report_unseen(core, JoinError::panicked(payload)));
+    }
+}
+
 /// A place in a line, given up on every path.
 struct Spot<'a, S: Store> {
     shared: &'a Shared<S>,
@@ -439,7 +454,10 @@ impl<S: Store> Drop for Spot<'_, S> {
         let mut state = self.shared.lock();
         self.leave(&mut state);
         let Line::Getters { looks } = self.line else {
-            // Its item is dropped with its frame, or is in the queue.
+            // Its item is in the queue, or is dropped without the lock.
+            drop(state);
+            // SAFETY: it stands in line no more.
+            drop_here(unsafe { self.slot.take() });
             return;
         };
         // SAFETY: it stands in line no more.
