@@ -297,8 +297,10 @@ fn several_come_back_in_their_order() {
         for order in [[1, 0], [0, 1]] {
             let queue = Queue::unbounded();
             let getters = [(); 2].map(|()| getter(&queue));
+            // They leave in this order, after they were handed an item each.
+            order.into_iter().for_each(|at: usize| getters[at].request_kill());
             (1..3).for_each(|item| queue.put(item).unwrap());
-            order.into_iter().for_each(|at: usize| getters[at].kill());
+            getters.into_iter().for_each(|getter| assert!(getter.join().unwrap_err().is_killed()));
             let got = [queue.try_get(), queue.try_get()];
             assert_eq!(got, [Ok(1), Ok(2)], "killed in the order {order:?}");
         }
