@@ -13,6 +13,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use greenroom::queue::{Channel, LifoQueue, PriorityQueue, Queue};
 use greenroom::{Greenlet, ThreadPool, hub, join_all, promise, sleep, spawn, timeout, yield_now};
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -158,6 +159,7 @@ fn the_common_calls_allocate_no_more_than_promised() {
     time(&mut table);
     greenlets(&mut table);
     results(&mut table);
+    queues(&mut table);
 
     assert!(table.0.is_empty(), "{}", table.0.join("\n"));
 }
@@ -238,4 +240,66 @@ fn results(table: &mut Table) {
     });
     let handle = hub().handle();
     table.count("HubHandle::spawn, get", None, || handle.spawn(|| ()).get().unwrap());
+}
+
+fn queues(table: &mut Table) {
+    let (queue, stack, smallest) = (Queue::bounded(1), LifoQueue::bounded(1), PriorityQueue::bounded(1));
+    let through = queue.clone();
+    table.count("put + get, Queue(1)", Some(0), move || {
+        through.put(7).unwrap();
+        assert_eq!(through.get(), Ok(7));
+    });
+    table.count("put + get, LifoQueue(1) and PriorityQueue(1)", Some(0), || {
+        stack.put(7).unwrap();
+        smallest.put(8).unwrap();
+        assert_eq!((stack.get(), smallest.get()), (Ok(7), Ok(8)));
+    });
+    table.count("get that times out, Queue(1)", Some(0), || {
+        queue.get_timeout(Duration::from_nanos(1)).unwrap_err();
+    });
+    // One more on the other side, for whom those who are counted wait.
+    let echo = |from: &Queue<u32>, to: &Queue<u32>| {
+        let (from, to) = (from.clone(), to.clone());
+        move || from.iter().for_each(|item| to.put(item).unwrap())
+    };
+    let (there, back) = (Queue::bounded(1), Queue::bounded(1));
+    let greenlet = spawn(echo(&there, &back));
+    let (to, from) = (there.clone(), back.clone());
+    table.count("there and back, Queue(1), parked getters", Some(0), move || {
+        to.put(7).unwrap();
+        assert_eq!(from.get(), Ok(7));
+    });
+    there.close();
+    greenlet.join().unwrap();
+    let (there, back) = (Queue::bounded(1), Queue::bounded(1));
+    let thread = thread::spawn(echo(&there, &back));
+    let (to, from) = (there.clone(), back.clone());
+    table.count("there and back, Queue(1), a thread", Some(0), move || {
+        to.put(7).unwrap();
+        assert_eq!(from.get(), Ok(7));
+    });
+    there.close();
+    thread.join().unwrap();
+    let full = Queue::bounded(1);
+    full.put(0).unwrap();
+    let other = full.clone();
+    let putter = spawn(move || while other.put(7).is_ok() {});
+    table.count("get, Queue(1), parked putter", Some(0), || {
+        full.get().unwrap();
+        yield_now();
+    });
+    full.close();
+    putter.join().unwrap();
+    let channel = Channel::new();
+    let other = channel.clone();
+    let getter = spawn(move || other.iter().count());
+    table.count("put, Channel, parked getter", Some(0), || channel.put(7).unwrap());
+    channel.close();
+    getter.join().unwrap();
+    let crowded = Queue::bounded(1);
+    table.count_in("put + get, Queue(1), 100 greenlets", Some(0), 100, move || {
+        crowded.put(7).unwrap();
+        yield_now();
+        crowded.get().unwrap();
+    });
 }

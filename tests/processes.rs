@@ -20,6 +20,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use std::{env, ffi::OsStr, fs, mem, ptr};
 
+use greenroom::queue::{Channel, PriorityQueue, Queue};
 use greenroom::{
     AsyncResult, Builder, Greenlet, Hub, Promise, ThreadPool, hub, join_all, on_big_stack, promise, sleep, spawn,
     timeout, yield_now,
@@ -389,6 +390,41 @@ fn deadlocks() -> Vec<Case> {
             succeeds,
         ),
         deadlock(
+            "nobody is left to put, to get, to do the last task",
+            || {
+                // Without one, it would be a thread that waits.
+                hub();
+                let (empty, full, channel) = (Queue::<u32>::unbounded(), Queue::bounded(1), Channel::<u32>::new());
+                full.put(7).unwrap();
+                has(&report_of(|| empty.get()), &format!("main waits for get from a queue{NOBODY}"));
+                has(&report_of(|| empty.peek()), &format!("main waits for get from a queue{NOBODY}"));
+                has(&report_of(|| empty.iter().next()), &format!("main waits for get from a queue{NOBODY}"));
+                has(&report_of(|| full.put(8)), &format!("main waits for put to a queue{NOBODY}"));
+                has(&report_of(|| channel.put(8)), &format!("main waits for put to a queue{NOBODY}"));
+                has(&report_of(|| full.join(None)), &format!("main waits for join of a queue{NOBODY}"));
+                // Who gave up has left the lines.
+                assert_eq!((full.get(), full.try_get().ok(), empty.try_put(1)), (Ok(7), None, Ok(())));
+                assert_eq!((empty.get(), channel.try_get().ok()), (Ok(1), None));
+            },
+            succeeds,
+        ),
+        deadlock(
+            "greenlets on both sides of queues wait for each other",
+            || {
+                let (first, second) = (Queue::<u32>::bounded(1), PriorityQueue::<u32>::bounded(1));
+                second.put(7).unwrap();
+                let (from, to) = (first.clone(), second.clone());
+                let getter = spawn(move || to.put(from.get().unwrap()));
+                let (from, to) = (first.clone(), second.clone());
+                let putter = spawn(move || to.put(8).map(|()| from.put(9)));
+                let report = report_of(|| getter.wait());
+                let line = |id| report.lines().find(|line| line.contains(&format!("greenlet {id} ("))).unwrap();
+                has(line(getter.id()), "waits for get from a queue");
+                has(line(putter.id()), "waits for put to a queue");
+            },
+            succeeds,
+        ),
+        deadlock(
             "the report names all who wait, each with its reason",
             || {
                 let (_promise, result) = never();
@@ -631,6 +667,21 @@ fn no_deadlocks() -> Vec<Case> {
                     promise.set(7);
                 });
                 assert_eq!(result.get().unwrap(), 7);
+            },
+            succeeds,
+        ),
+        case(
+            "no report while a thread lives that puts, or gets",
+            || {
+                let (there, back) = (Queue::bounded(1), Queue::bounded(1));
+                let (from, to) = (there.clone(), back.clone());
+                thread::spawn(move || {
+                    thread::sleep(A_WHILE);
+                    to.put(from.get().unwrap()).unwrap();
+                });
+                there.put(6).unwrap();
+                there.put(7).unwrap();
+                assert_eq!(back.get(), Ok(6));
             },
             succeeds,
         ),
@@ -1064,6 +1115,37 @@ fn bombs() -> Vec<Case> {
                 victim.kill();
                 assert!(victim.join().is_err());
                 assert_eq!(hub().threadpool().run(|| 7), 7);
+            },
+            is_silent,
+        ),
+        case(
+            "an item whose destructor panics is dropped with its killed getter, and nothing breaks",
+            || {
+                let queue = Queue::<Bomb>::unbounded();
+                let other = queue.clone();
+                let victim = spawn(move || drop(other.get()));
+                yield_now();
+                // It is on its way when the queue is closed.
+                assert!(queue.put(Bomb).is_ok());
+                queue.close_now();
+                victim.kill();
+                assert!(victim.join().is_err());
+                assert!(queue.is_empty() && queue.join(None) && queue.get().is_err());
+            },
+            is_silent,
+        ),
+        case(
+            "an item whose destructor panics is dropped with its killed putter, and nothing breaks",
+            || {
+                let channel = Channel::<Bomb>::new();
+                let other = channel.clone();
+                let victim = spawn(move || drop(other.put(Bomb)));
+                yield_now();
+                victim.kill();
+                assert!(victim.join().is_err());
+                assert!(channel.try_get().is_err());
+                channel.close();
+                assert!(channel.get().is_err());
             },
             is_silent,
         ),

@@ -12,13 +12,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::places::PLACES;
 use common::*;
 use greenroom::queue::{LifoQueue, Queue};
 use greenroom::sync::{
     Barrier, BoundedSemaphore, Condvar, Event, Mutex, MutexGuard, OnceCell, RLock, RLockGuard, RwLock, RwLockReadGuard,
     RwLockWriteGuard, Semaphore,
 };
-use greenroom::{Greenlet, ThreadPool, hub, join_all, kill_all, sleep, spawn, timeout, try_hub, wait, yield_now};
+use greenroom::{Greenlet, ThreadPool, hub, join_all, sleep, spawn, timeout, try_hub, wait, yield_now};
 
 // Each primitive, in a state in which one waits.
 
@@ -344,37 +345,6 @@ each_rig! {
     in_a_destructor: super::check_in_a_destructor,
     leaked_with_its_hub: super::check_leaked_with_its_hub,
 }
-
-/// Where one waits: runs on a thread of its own.
-type Place = fn(&'static str, Box<dyn FnOnce() + Send>);
-
-const PLACES: [(&str, Place); 6] = [
-    ("plain thread", |what, wait| {
-        wait();
-        assert!(try_hub().is_none(), "{what} made a hub");
-    }),
-    ("main alone", |_, wait| {
-        hub();
-        wait();
-    }),
-    ("main with others", |_, wait| {
-        let others = [begun(forever), begun(common::parks::places::yield_loop)];
-        wait();
-        kill_all(&others);
-    }),
-    ("greenlet alone", |_, wait| spawn(wait).join().unwrap()),
-    ("greenlet with others", |_, wait| {
-        let others = [begun(forever), begun(common::parks::places::yield_loop)];
-        spawn(wait).join().unwrap();
-        kill_all(&others);
-    }),
-    ("worker", |what, wait| {
-        ThreadPool::new(1).run(|| {
-            wait();
-            assert!(try_hub().is_none(), "{what} made a hub");
-        });
-    }),
-];
 
 /// From where it is notified: runs on a thread of its own.
 type Notifier = fn(&Rig);

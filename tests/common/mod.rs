@@ -2,11 +2,15 @@
 //!
 //! * this file: the watchdog, counts, traces, destructors that do something.
 //! * `parks`: every kind of park, as macros that make a test for each.
+//! * `places`: every kind of thread and greenlet that waits.
+//! * `crowd`: many of them at once, at random, for a time.
 
 #![allow(dead_code, unused_macros, reason = "each test program uses a part of it")]
 
+pub(crate) mod crowd;
 #[macro_use]
 pub(crate) mod parks;
+pub(crate) mod places;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -27,6 +27,17 @@ use super::store::{Fifo, Lifo, Smallest};
 /// assert_eq!(queue.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
 /// producer.join().unwrap();
 /// ```
+///
+/// What can't go to another thread can be queued on one thread:
+///
+/// ```compile_fail,E0277
+/// use std::rc::Rc;
+/// use greenroom::queue::Queue;
+///
+/// let queue = Queue::unbounded();
+/// queue.put(Rc::new(1)).unwrap();
+/// std::thread::spawn(move || queue.get());
+/// ```
 pub struct Queue<T>(Arc<Shared<Fifo<T>>>);
 
 /// The item that was put last comes out first: a stack. Cloning gives the same queue.
@@ -291,7 +302,7 @@ macro_rules! methods {
             where
                 T: Clone,
             {
-                self.0.peek(Patience::Some(None))
+                self.0.peek()
             }
 
             /// How many items are in it; those whose `put` waits don't count. With other threads about it is old news at

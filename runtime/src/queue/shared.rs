@@ -2,12 +2,17 @@
 //! none gets lost.
 
 use std::mem;
+use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::{GetError, PutError, TaskDoneError};
 use super::slot::{Slot, SlotRef};
 use super::store::Store;
+use crate::greenlet::outcome::JoinError;
+use crate::greenlet::{current, unwind};
+use crate::hub::Inner;
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::time::give_way;
@@ -34,15 +39,22 @@ struct State<S: Store> {
     store: S,
     stage: Stage,
     /// Who waits for an item; nobody while there is one.
-    getters: WaitList<SlotRef<S::Item>>,
+    getters: WaitList<Getter<S::Item>>,
     /// Who waits for room, with an item each; nobody while there is room.
     putters: WaitList<SlotRef<S::Item>>,
     /// How many items that were put are not done.
     unfinished: usize,
     /// Who waits until all are done.
     joiners: WaitList,
-    /// How many items are out of the store to be looked at: their room is taken.
+    /// How many items are out of the store to be looked at, or on the way to somebody who will: their room is taken.
     looked_at: usize,
+}
+
+/// What somebody waits for who waits for an item.
+struct Getter<T> {
+    slot: SlotRef<T>,
+    /// It will come back.
+    looks: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +69,7 @@ enum Stage {
 /// A list that one can stand in.
 #[derive(Clone, Copy)]
 enum Line {
-    Getters,
+    Getters { looks: bool },
     Putters,
 }
 
@@ -97,10 +109,11 @@ impl<S: Store> Shared<S> {
             drop(state);
             return Err(PutError::Closed(item));
         }
-        if let Some((getter, slot)) = pop_live(&mut state.getters) {
+        // An item that is to be looked at needs room, as it comes back.
+        let may_hand_over = self.capacity == 0 || self.has_room(&state) || !state.is_next_a_looker();
+        if may_hand_over && let Some((getter, what)) = pop_live(&mut state.getters) {
             state.unfinished += 1;
-            // SAFETY: the lock is held in which the reference was taken out.
-            unsafe { slot.exchange(Some(item)) };
+            state.fill(what, item);
             drop(state);
             getter.wake();
             if self.capacity == 0 {
@@ -109,7 +122,7 @@ impl<S: Store> Shared<S> {
             }
             return Ok(());
         }
-        if state.store.len() + state.looked_at < self.capacity {
+        if self.has_room(&state) {
             state.unfinished += 1;
             state.store.push(item);
             return Ok(());
@@ -142,30 +155,34 @@ impl<S: Store> Shared<S> {
             return Ok(item);
         }
         match patience {
-            _ if state.stage != Stage::Open => Err(GetError::Closed),
+            _ if state.is_over() => Err(GetError::Closed),
             Patience::None => Err(GetError::Empty),
-            Patience::Some(timeout) => self.wait_to_get(state, timeout),
+            Patience::Some(timeout) => self.wait_to_get(state, timeout, false),
         }
     }
 
     /// A copy of the item that the next `get` would give. While it is copied it is out of the queue, but its room isn't free.
-    pub(super) fn peek(&self, patience: Patience) -> Result<S::Item, GetError>
+    pub(super) fn peek(&self) -> Result<S::Item, GetError>
     where
         S::Item: Clone,
     {
         let mut state = self.lock();
-        let item = match state.store.pop() {
+        let mut item = state.store.pop();
+        if item.is_none()
+            && self.capacity == 0
+            && let Some((putter, taken)) = state.take_from_putter()
+        {
+            putter.wake();
+            item = Some(taken);
+        }
+        let item = match item {
             Some(item) => {
                 state.looked_at += 1;
                 drop(state);
                 item
             }
-            None => {
-                drop(state);
-                let item = self.get(patience)?;
-                self.lock().looked_at += 1;
-                item
-            }
+            None if state.is_over() => return Err(GetError::Closed),
+            None => self.wait_to_get(state, None, true)?,
         };
         let looked_at = LookedAt { shared: self, item: Some(item) };
         match &looked_at.item {
@@ -216,7 +233,7 @@ impl<S: Store> Shared<S> {
         if state.stage != Stage::Discarded {
             state.stage = stage;
         }
-        let mut getters = mem::replace(&mut state.getters, WaitList::new());
+        let mut getters = state.getters_at_the_end();
         // Their items stay in their slots.
         let mut putters = mem::replace(&mut state.putters, WaitList::new());
         let discarded = (stage == Stage::Discarded).then(|| {
@@ -252,13 +269,18 @@ impl<S: Store> Shared<S> {
     }
 
     #[inline(always)]
-    fn wait_to_get(&self, mut state: Locked<'_, S>, timeout: Option<Duration>) -> Result<S::Item, GetError> {
+    fn wait_to_get(
+        &self,
+        mut state: Locked<'_, S>,
+        timeout: Option<Duration>,
+        looks: bool,
+    ) -> Result<S::Item, GetError> {
         let slot = Slot::new(None);
         let wait = Wait::new();
-        let place = Some(state.getters.push_for(wait.waiter(), slot.reference()));
+        let place = Some(state.getters.push_for(wait.waiter(), Getter { slot: slot.reference(), looks }));
         drop(state);
-        let in_time =
-            Spot { shared: self, line: Line::Getters, place, wait, slot: &slot }.wait(Reason::QueueGet, timeout);
+        let line = Line::Getters { looks };
+        let in_time = Spot { shared: self, line, place, wait, slot: &slot }.wait(Reason::QueueGet, timeout);
         // SAFETY: it stands in line no more.
         match unsafe { slot.take() } {
             Some(item) => Ok(item),
@@ -269,7 +291,7 @@ impl<S: Store> Shared<S> {
 
     /// Room has become free: the oldest putter's item takes it. Returns whom to wake.
     fn refill(&self, state: &mut Locked<'_, S>) -> Option<Waiter> {
-        if state.store.len() + state.looked_at >= self.capacity {
+        if !self.has_room(state) {
             return None;
         }
         let (putter, item) = state.take_from_putter()?;
@@ -282,15 +304,19 @@ impl<S: Store> Shared<S> {
         if state.stage == Stage::Discarded {
             state.finish(1);
             drop(state);
-            drop(item);
+            drop_here(item);
             return;
         }
         if let Err(item) = state.hand_over(item) {
             state.store.put_back(item);
             return;
         }
+        // If it was the last that a closed queue waited for, nobody gets anything any more.
+        if state.is_over() {
+            state.getters_at_the_end().wake_all();
+        }
         // If it had been looked at, its room is free now.
-        while state.store.len() + state.looked_at < self.capacity
+        while self.has_room(&state)
             && let Some((putter, item)) = state.take_from_putter()
         {
             putter.wake();
@@ -298,6 +324,10 @@ impl<S: Store> Shared<S> {
                 state.store.push(item);
             }
         }
+    }
+
+    fn has_room(&self, state: &State<S>) -> bool {
+        state.store.len() + state.looked_at < self.capacity
     }
 
     fn lock(&self) -> Locked<'_, S> {
@@ -318,26 +348,45 @@ impl<S: Store> State<S> {
 
     /// The oldest getter gets the item, and is woken.
     fn hand_over(&mut self, item: S::Item) -> Result<(), S::Item> {
-        let Some((getter, slot)) = pop_live(&mut self.getters) else {
+        let Some((getter, what)) = pop_live(&mut self.getters) else {
             return Err(item);
         };
-        // SAFETY: the lock, of which `self` is behind, is held in which the reference was taken out.
-        unsafe { slot.exchange(Some(item)) };
+        self.fill(what, item);
         getter.wake();
         Ok(())
     }
 
-    fn finish(&mut self, count: usize) {
-        self.unfinished -= count;
-        if self.unfinished == 0 {
-            self.joiners.wake_all();
+    /// The item goes to a getter that was taken out of the line in this critical section.
+    #[inline]
+    fn fill(&mut self, getter: Getter<S::Item>, item: S::Item) {
+        self.looked_at += usize::from(getter.looks);
+        // SAFETY: the lock, of which `self` is behind, is held in which the reference was taken out.
+        unsafe { getter.slot.exchange(Some(item)) };
+    }
+
+    fn is_next_a_looker(&self) -> bool {
+        self.getters.first().is_some_and(|(_, getter)| getter.looks)
+    }
+
+    /// Closed, and no item can come back from being looked at.
+    fn is_over(&self) -> bool {
+        match self.stage {
+            Stage::Open => false,
+            Stage::Closed => self.looked_at == 0,
+            Stage::Discarded => true,
         }
     }
 
-    fn line(&mut self, line: Line) -> &mut WaitList<SlotRef<S::Item>> {
-        match line {
-            Line::Getters => &mut self.getters,
-            Line::Putters => &mut self.putters,
+    /// Takes out the getters if there will be nothing for them.
+    fn getters_at_the_end(&mut self) -> WaitList<Getter<S::Item>> {
+        if self.is_over() { mem::replace(&mut self.getters, WaitList::new()) } else { WaitList::new() }
+    }
+
+    fn finish(&mut self, count: usize) {
+        // Fewer than that, if `task_done` came before the `get`.
+        self.unfinished = self.unfinished.saturating_sub(count);
+        if self.unfinished == 0 {
+            self.joiners.wake_all();
         }
     }
 }
@@ -351,6 +400,16 @@ fn pop_live<T>(list: &mut WaitList<T>) -> Option<(Waiter, T)> {
         }
     }
     None
+}
+
+/// Drops foreign values. Where this code unwinds already, a destructor that panics is reported: it would abort.
+fn drop_here<T>(value: T) {
+    if let Err(payload) = unwind::drop_caught(value) {
+        if !thread::panicking() {
+            resume_unwind(payload);
+        }
+        current::with(|core| Inner::report_unseen(core, JoinError::panicked(payload)));
+    }
 }
 
 /// A place in a line, given up on every path.
@@ -380,7 +439,10 @@ impl<S: Store> Spot<'_, S> {
 
     /// Whether it was still in the line.
     fn leave(&mut self, state: &mut Locked<'_, S>) -> bool {
-        self.place.take().is_some_and(|place| self.wait.leave(state.line(self.line), place))
+        self.place.take().is_some_and(|place| match self.line {
+            Line::Getters { .. } => self.wait.leave(&mut state.getters, place),
+            Line::Putters => self.wait.leave(&mut state.putters, place),
+        })
     }
 }
 
@@ -391,12 +453,16 @@ impl<S: Store> Drop for Spot<'_, S> {
         }
         let mut state = self.shared.lock();
         self.leave(&mut state);
-        if let Line::Putters = self.line {
-            // Its item is dropped with its frame, or is in the queue.
+        let Line::Getters { looks } = self.line else {
+            // Its item is in the queue, or is dropped without the lock.
+            drop(state);
+            // SAFETY: it stands in line no more.
+            drop_here(unsafe { self.slot.take() });
             return;
-        }
+        };
         // SAFETY: it stands in line no more.
         if let Some(item) = unsafe { self.slot.take() } {
+            state.looked_at -= usize::from(looks);
             self.shared.give_back(state, item);
         }
     }
