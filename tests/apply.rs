@@ -246,7 +246,8 @@ impl Scene {
         yield_now();
         let spawned = start.elapsed();
         match state {
-            State::WaitsForRoom | State::Queued => assert_eq!(handle.stats().queued, 1),
+            State::WaitsForRoom => assert_eq!(handle.stats().queued, 2),
+            State::Queued => assert_eq!(handle.stats().queued, 1),
             State::Runs => {
                 while book.began.load(SeqCst) == 0 && !victim.is_finished() {
                     sleep(Duration::from_micros(50));
@@ -883,6 +884,40 @@ fn a_place_in_the_line_for_room_goes_to_the_next_when_its_owner_is_killed() {
             let ended = join_all(waiting.drain(..));
             let killed = ended.iter().filter(|ended| ended.as_ref().is_err_and(JoinError::is_killed)).count();
             assert!(killed >= 7 && served.load(SeqCst) >= 13, "{killed} killed, {served:?} served");
+        }
+    });
+}
+
+#[test]
+fn one_in_line_whose_hub_ends_or_does_not_run_keeps_nobody_out() {
+    watched(|| {
+        for leaks in [true, false] {
+            let handle = Pool::builder().max_threads(1).queue_limit(1).build();
+            let gate = Gate::default();
+            let held = gate.clone();
+            handle.submit(move || held.wait()).unwrap();
+            until(&handle, |stats| stats.running == 1);
+            handle.submit(|| ()).unwrap();
+            let pool = ThreadPool::from(handle.clone());
+            if leaks {
+                let pool = pool.clone();
+                thread::spawn(move || {
+                    spawn(move || pool.run(|| ()));
+                    yield_now();
+                })
+                .join()
+                .unwrap();
+            } else {
+                let pool = pool.clone();
+                spawn(move || pool.run(|| ()));
+                yield_now();
+            }
+            assert_eq!(handle.stats().queued, 2);
+            gate.open();
+            // This hub doesn't run meanwhile.
+            thread::spawn(move || pool.run(|| ())).join().unwrap();
+            handle.join(None);
+            assert_eq!(handle.stats().completed, 4);
         }
     });
 }

@@ -942,3 +942,23 @@ fn ids_are_unique_on_all_hubs_and_never_used_again() {
         assert_eq!(shown.len(), 2_000);
     });
 }
+
+#[test]
+fn replacing_the_error_handler_drops_the_one_before_whatever_that_holds() {
+    within_a_minute(|| {
+        let broken = begun(|| panic_with("part of the test"));
+        hub().on_error(move |_, _| assert!(broken.is_finished()));
+        let seen = Count::new();
+        let count = seen.clone();
+        // The handle in the old handler is dropped now, and its panic goes to the new one.
+        hub().on_error(move |_, _| count.add());
+        assert_eq!(seen.get(), 1);
+        let parks = common::on_drop(|| sleep(ms(5)));
+        hub().on_error(move |_, _| {
+            let _ = &parks;
+        });
+        drop(spawn(|| panic_with("part of the test")));
+        hub().on_error(|_, _| ());
+        assert!(hub().join(None));
+    });
+}

@@ -1119,6 +1119,38 @@ fn bombs() -> Vec<Case> {
             is_silent,
         ),
         case(
+            "a job whose destructor panics is dropped with its caller, killed in line at a full queue, and nothing breaks",
+            || {
+                let pool = ThreadPool::from(Pool::builder().max_threads(0).queue_limit(1).build());
+                let first = pool.clone();
+                spawn(move || first.run(|| ()));
+                let bomb = Bomb;
+                let victim = spawn(move || pool.run(move || drop(bomb)));
+                yield_now();
+                victim.kill();
+                assert!(victim.join().is_err());
+            },
+            is_silent,
+        ),
+        case(
+            "an on_error handler that replaces itself and whose capture panics when it is dropped",
+            || {
+                for _ in 0..3 {
+                    let bomb = Bomb;
+                    hub().on_error(move |_, _| {
+                        let _ = &bomb;
+                        hub().on_error(|_, _| ());
+                    });
+                    drop(spawn(|| std::panic::resume_unwind(Box::new("part of the test"))));
+                    hub().join(None);
+                    sleep(Duration::from_millis(1));
+                    assert_eq!(hub().stats().greenlets, 0);
+                    assert_eq!(spawn(|| 7).join().unwrap(), 7);
+                }
+            },
+            is_silent,
+        ),
+        case(
             "an item whose destructor panics is dropped with its killed getter, and nothing breaks",
             || {
                 let queue = Queue::<Bomb>::unbounded();

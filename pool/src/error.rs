@@ -17,7 +17,7 @@ use std::{error, fmt};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rejected {
-    /// As many jobs wait as the queue may hold. [`Pool::on_room`](crate::Pool::on_room) tells when to try again.
+    /// As many jobs wait as the queue may hold.
     QueueFull,
     /// The pool has been shut down. It takes no jobs any more.
     ShutDown,

@@ -23,11 +23,16 @@ pub(crate) enum Outcome {
 pub(crate) struct Header {
     /// Runs or cancels the job that begins here. Called once for each [`JobRef`], with the pointer the JobRef was made of.
     finish: unsafe fn(NonNull<Header>, Verdict) -> Outcome,
+    /// Whether its owner has revoked the job that begins here, for good.
+    is_revoked: unsafe fn(NonNull<Header>) -> bool,
 }
 
 impl Header {
-    pub(crate) const fn new(finish: unsafe fn(NonNull<Header>, Verdict) -> Outcome) -> Header {
-        Header { finish }
+    pub(crate) const fn new(
+        finish: unsafe fn(NonNull<Header>, Verdict) -> Outcome,
+        is_revoked: unsafe fn(NonNull<Header>) -> bool,
+    ) -> Header {
+        Header { finish, is_revoked }
     }
 }
 
@@ -41,7 +46,7 @@ unsafe impl Send for JobRef {}
 impl JobRef {
     /// A job that owns all it needs, in one allocation.
     pub(crate) fn new<F: FnOnce() + Send + 'static>(closure: F) -> JobRef {
-        let job = Box::new(Closure { header: Header::new(finish_closure::<F>), closure });
+        let job = Box::new(Closure { header: Header::new(finish_closure::<F>, |_| false), closure });
         JobRef(NonNull::from(Box::leak(job)).cast())
     }
 
@@ -52,6 +57,12 @@ impl JobRef {
     /// on any thread, at any time from now on.
     pub(crate) unsafe fn from_header(header: NonNull<Header>) -> JobRef {
         JobRef(header)
+    }
+
+    /// Whether nothing is left to do but to free it.
+    pub(crate) fn is_revoked(&self) -> bool {
+        // SAFETY: the pointer is valid, by the contract of the two constructors, and not used up yet.
+        unsafe { (self.0.as_ref().is_revoked)(self.0) }
     }
 
     /// Runs the job, or cancels it, and frees what the queue owned of it. Never unwinds.

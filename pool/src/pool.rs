@@ -148,6 +148,50 @@ impl Pool {
         })
     }
 
+    /// The same, but if the queue is full the job stands in line for it, first come first served: whoever makes room lets the
+    /// first one in. So nobody else's [`lend_in_line`](Pool::lend_in_line) overtakes it, and its caller need not do anything
+    /// for it. The line has no limit; who lends waits for the job, so it holds one for each of those.
+    ///
+    /// # Errors
+    /// [`Rejected::ShutDown`]: `execute` will not be called.
+    ///
+    /// # Panics
+    /// As [`lend`](Pool::lend).
+    ///
+    /// # Safety
+    /// That of [`lend`](Pool::lend).
+    ///
+    /// ```
+    /// use greenroom_pool::Pool;
+    /// use greenroom_pool::lease::{Lease, Verdict};
+    ///
+    /// unsafe fn nothing(_: *const (), _: Verdict) {}
+    ///
+    /// let pool = Pool::builder().max_threads(0).queue_limit(1).build();
+    /// let mut leases = [const { Lease::new() }; 3];
+    /// for lease in &mut leases {
+    ///     // SAFETY: `nothing` uses no frame and doesn't unwind.
+    ///     unsafe { pool.lend_in_line(lease, std::ptr::null(), nothing)? };
+    /// }
+    /// pool.resize(1);
+    /// assert!(pool.join(None));
+    /// assert_eq!(pool.stats().completed, 3);
+    /// # Ok::<(), greenroom_pool::Rejected>(())
+    /// ```
+    pub unsafe fn lend_in_line(
+        &self,
+        lease: &mut Lease,
+        frame: *const (),
+        execute: unsafe fn(*const (), Verdict),
+    ) -> Result<(), Rejected> {
+        // SAFETY: the caller's promise, passed on.
+        let job = unsafe { lease.prepare(frame, execute) };
+        self.shared.enqueue_in_line(job).map_err(|(job, reason)| {
+            lease.put_to_rest(job);
+            reason
+        })
+    }
+
     /// Changes the most threads the pool may have. Doesn't wait for anything, unless it has to stand in for a thread that
     /// the system refuses (see [`Pool`]).
     ///

@@ -2,7 +2,7 @@
 
 /// What a pool was doing at one moment: the answer of [`Pool::stats`](crate::Pool::stats).
 ///
-/// All but `completed` and `cancelled` are read at once, so they fit together: `threads == idle + running`, always.
+/// All but `completed`, `cancelled` and jobs in line are read at once, so they fit together: `threads == idle + running`, always.
 ///
 /// ```
 /// let pool = greenroom_pool::Pool::new(2);
@@ -18,7 +18,7 @@ pub struct PoolStats {
     pub threads: usize,
     /// Worker threads without a job, those just starting included.
     pub idle: usize,
-    /// Jobs that no worker has taken yet. A revoked [`Lease`](crate::lease::Lease) counts until a worker comes by it.
+    /// Jobs that no worker has taken yet, in the queue or in line for it. A revoked [`Lease`](crate::lease::Lease) counts until a worker comes by it.
     pub queued: usize,
     /// Jobs taken and not yet done with. A job's own effects can be seen a moment before it ceases to count here.
     pub running: usize,

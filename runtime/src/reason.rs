@@ -20,8 +20,6 @@ pub(crate) enum Reason {
     AsyncResult,
     /// A job on the pool.
     PoolJob,
-    /// Room in the pool's queue.
-    PoolRoom,
     /// An event that somebody else sets.
     Event,
     /// A semaphore's permit.
@@ -63,7 +61,6 @@ impl fmt::Display for Reason {
             Reason::Idle => f.write_str("idle"),
             Reason::AsyncResult => f.write_str("async result"),
             Reason::PoolJob => f.write_str("pool job"),
-            Reason::PoolRoom => f.write_str("room in the pool's queue"),
             Reason::Event => f.write_str("event"),
             Reason::Semaphore => f.write_str("semaphore"),
             Reason::Mutex => f.write_str("mutex"),

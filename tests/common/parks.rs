@@ -265,7 +265,7 @@ macro_rules! each_wait {
             each_wait!(@ $check: nothing sleeping yielding joining joining_a_dead_one waiting_in_vain killing killing_a_stubborn_one
                 killing_in_vain killing_all result_of_a_thread result_of_a_greenlet result_in_vain job many_jobs
                 timeout_elapsed timeout_in_time timeouts_nested timeout_swallowed caught_panic idling checkpoints
-                big_stack own_destructors scoped queued rendezvous);
+                big_stack own_destructors queued rendezvous);
         }
     };
     (@ $check:path: $($wait:ident)*) => { $(
@@ -455,21 +455,6 @@ pub(crate) mod waits {
                 sleep(ms(1));
                 true
             })
-        })
-    }
-
-    pub(crate) fn scoped() -> Wait {
-        Box::new(|| {
-            let mut done = [false; 3];
-            scope(|s| {
-                for done in &mut done {
-                    s.spawn(|| {
-                        sleep(ms(1));
-                        *done = true;
-                    });
-                }
-            });
-            done == [true; 3]
         })
     }
 

@@ -158,7 +158,7 @@ impl Lease {
 impl Loan {
     fn allocate(execute: Execute) -> NonNull<Loan> {
         NonNull::from(Box::leak(Box::new(Loan {
-            header: Header::new(finish_loan),
+            header: Header::new(finish_loan, is_revoked),
             claimed: AtomicBool::new(true),
             frame: Cell::new(std::ptr::null()),
             execute: Cell::new(execute),
@@ -186,6 +186,13 @@ unsafe fn finish_loan(header: NonNull<Header>, verdict: Verdict) -> Outcome {
         Verdict::Run => Outcome::Ran,
         Verdict::Cancel => Outcome::NeverRan,
     }
+}
+
+/// # Safety
+/// `header` comes from [`Lease::prepare`], and is in the queue.
+unsafe fn is_revoked(header: NonNull<Header>) -> bool {
+    // SAFETY: an entry in the queue keeps its loan alive; claimed there means revoked.
+    unsafe { (*header.cast::<Loan>().as_ptr()).claimed.load(Ordering::Acquire) }
 }
 
 impl Drop for Lease {

@@ -4,6 +4,7 @@
 //! performs it, `worker` the threads, `wakers` those who wait for the pool. README.md argues why no job is lost and no worker
 //! sleeps on.
 
+mod line;
 #[cfg(test)]
 mod refused;
 mod wakers;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
+use line::Line;
 pub(crate) use wakers::Wakers;
 use word::State;
 pub(crate) use word::{QUEUE_LIMIT, THREADS_LIMIT, Word};
@@ -47,8 +49,8 @@ pub(crate) struct Shared {
     receiver: Receiver<Message>,
     /// At least as many as there are looks in the queue; a receiver takes its look off before it looks.
     looks: AtomicUsize,
-    /// Those who wait for room in the queue.
-    pub(crate) room: Wakers,
+    /// Jobs that wait for room in the queue.
+    line: Line,
     /// Those who wait until nothing is queued or running, or all workers are gone.
     pub(crate) quiet: Wakers,
     /// Jobs that ran.
@@ -78,7 +80,7 @@ impl Shared {
             sender,
             receiver,
             looks: AtomicUsize::new(0),
-            room: Wakers::default(),
+            line: Line::default(),
             quiet: Wakers::default(),
             completed: AtomicU64::new(0),
             cancelled: AtomicU64::new(0),
@@ -102,6 +104,60 @@ impl Shared {
             }
         };
         self.send(Some(job));
+        self.after_sending(must_start);
+        Ok(())
+    }
+
+    /// The same, but if the queue is full the job stands in line for it.
+    pub(crate) fn enqueue_in_line(self: &Arc<Self>, job: JobRef) -> Result<(), (JobRef, Rejected)> {
+        let job = if self.line.len() > 0 {
+            job
+        } else {
+            match self.enqueue(job) {
+                Err((job, Rejected::QueueFull)) => job,
+                other => return other,
+            }
+        };
+        if self.state.load().is_closed() {
+            return Err((job, Rejected::ShutDown));
+        }
+        census::busy_begins();
+        self.line.push(job, |revoked| {
+            self.conclude(revoked, Verdict::Cancel);
+            census::busy_ends();
+        });
+        self.admit();
+        Ok(())
+    }
+
+    /// Lets jobs from the line into the queue as far as there is room. In a closed pool they are cancelled.
+    fn admit(self: &Arc<Self>) {
+        while self.line.len() > 0 {
+            let may_go = || match self.state.submit(self.limit) {
+                Ok(must_start) => Some(Ok(must_start)),
+                Err(Rejected::ShutDown) => Some(Err(())),
+                Err(Rejected::QueueFull) => None,
+            };
+            let go = |job, admitted: Result<bool, ()>| match admitted {
+                Ok(must_start) => {
+                    self.send(Some(job));
+                    Ok(must_start)
+                }
+                Err(()) => Err(job),
+            };
+            match self.line.pop(may_go, go) {
+                None => return,
+                Some(Ok(must_start)) => self.after_sending(must_start),
+                Some(Err(job)) => {
+                    let _serving = Serving::begin(self); // a job that is cancelled may call the pool
+                    self.conclude(job, Verdict::Cancel);
+                    census::busy_ends();
+                }
+            }
+        }
+    }
+
+    fn after_sending(self: &Arc<Self>, must_start: bool) {
         // Push, then look again: who closed the pool meanwhile may have emptied the queue before the push.
         fence(SeqCst);
         if self.state.load().is_closed() {
@@ -110,11 +166,10 @@ impl Shared {
         if must_start {
             self.start_worker();
         }
-        Ok(())
     }
 
     /// An idle worker takes note of what it has received.
-    fn receive(&self, message: Message) {
+    fn receive(self: &Arc<Self>, message: Message) {
         match message {
             Some(job) => self.perform(job),
             None => {
@@ -124,9 +179,9 @@ impl Shared {
     }
 
     /// An idle worker takes a job, performs it, and is idle again.
-    fn perform(&self, job: JobRef) {
+    fn perform(self: &Arc<Self>, job: JobRef) {
         let before = self.state.take();
-        self.tell_room();
+        self.admit();
         self.conclude(job, if before.is_closed() { Verdict::Cancel } else { Verdict::Run });
         self.ring_if_quiet(self.state.done());
         census::busy_ends();
@@ -151,11 +206,11 @@ impl Shared {
     }
 
     /// Refuses further jobs, cancels those queued and sends the idle workers away.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(self: &Arc<Self>) {
         self.state.close();
-        self.tell_room();
         fence(SeqCst);
         self.cancel_queued();
+        self.admit();
     }
 
     /// Of a closed pool: cancels what is queued, and sends the idle workers away (again: their looks were in the queue).
@@ -179,7 +234,7 @@ impl Shared {
     }
 
     /// A handle is gone. After the last one workers finish what is queued and leave; without threads to do so it is cancelled.
-    pub(crate) fn drop_handle(&self) {
+    pub(crate) fn drop_handle(self: &Arc<Self>) {
         if self.handles.fetch_sub(1, SeqCst) > 1 {
             return;
         }
@@ -202,20 +257,12 @@ impl Shared {
         self.state.load().is_quiet()
     }
 
-    /// Wakes those who wait for room, as many as there is room for. In a closed pool waiting for it has an end for all.
-    pub(crate) fn tell_room(&self) {
-        self.room.wake_first(|| {
-            let word = self.state.load();
-            if word.is_closed() { usize::MAX } else { self.limit.saturating_sub(word.queued()) }
-        });
-    }
-
     pub(crate) fn stats(&self) -> PoolStats {
         let word = self.state.load();
         PoolStats {
             threads: word.threads(),
             idle: word.idle(),
-            queued: word.queued(),
+            queued: word.queued() + self.line.len(),
             running: word.threads() - word.idle(),
             completed: self.completed.load(Relaxed),
             cancelled: self.cancelled.load(Relaxed),

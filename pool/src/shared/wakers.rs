@@ -15,8 +15,8 @@ use crate::job::shield;
 /// A queue of wakers.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
-    /// How many are registered, woken or not; written under the lock, read by wakers before they take it.
-    registered: AtomicUsize,
+    /// The length of the list; written under its lock, read by wakers before they take it.
+    waiting: AtomicUsize,
     list: Mutex<List>,
 }
 
@@ -24,10 +24,8 @@ pub(crate) struct Wakers {
 struct List {
     /// Given to the next one that registers.
     next_id: u64,
-    /// Those that have not been woken, in ascending order of their ids.
+    /// In ascending order of their ids.
     wakers: VecDeque<(u64, Waker)>,
-    /// How many have been woken and are still registered.
-    woken: usize,
 }
 
 impl Wakers {
@@ -37,33 +35,34 @@ impl Wakers {
         let id = list.next_id;
         list.next_id += 1;
         list.wakers.push_back((id, waker));
-        self.note(&list);
+        self.waiting.store(list.wakers.len(), SeqCst);
         id
     }
 
     /// Puts a waker back into the place that one with this id had. The caller must look again, as after `register`.
     pub(crate) fn renew(&self, id: u64, waker: Waker) {
         let mut list = self.lock();
-        let before = list.take(id);
+        let before = match list.wakers.binary_search_by_key(&id, |waker| waker.0) {
+            Ok(index) => list.wakers.remove(index),
+            Err(_) => None,
+        };
         let index = list.wakers.partition_point(|waker| waker.0 < id);
         list.wakers.insert(index, (id, waker));
-        self.note(&list);
+        self.waiting.store(list.wakers.len(), SeqCst);
         drop(list); // a waker's destructor is foreign code
         drop(before);
     }
 
-    /// Ends a registration, whether it has been woken or not.
+    /// Takes a waker out again, if it has not been woken.
     pub(crate) fn remove(&self, id: u64) {
         let mut list = self.lock();
-        let removed = list.take(id);
-        self.note(&list);
+        let removed = match list.wakers.binary_search_by_key(&id, |waker| waker.0) {
+            Ok(index) => list.wakers.remove(index),
+            Err(_) => None,
+        };
+        self.waiting.store(list.wakers.len(), SeqCst);
         drop(list); // a waker's destructor is foreign code
         drop(removed);
-    }
-
-    /// Is anybody registered, woken or not?
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.registered.load(SeqCst) > 0
     }
 
     /// Is this waker still to be woken?
@@ -71,31 +70,14 @@ impl Wakers {
         self.lock().wakers.binary_search_by_key(&id, |waker| waker.0).is_ok()
     }
 
-    /// Wakes those that came first, as many as `there_is_for`, those included that have been woken and are still
-    /// registered: what is there for them is nobody else's.
-    pub(crate) fn wake_first(&self, there_is_for: impl Fn() -> usize) {
-        while self.is_awaited() {
-            let mut list = self.lock();
-            if list.woken >= there_is_for() {
-                return;
-            }
-            let Some((_, waker)) = list.wakers.pop_front() else {
-                return;
-            };
-            list.woken += 1;
-            drop(list);
-            shield(|| waker.wake());
-        }
-    }
-
     /// Wakes all that are registered now.
     pub(crate) fn wake_all(&self) {
-        if !self.is_awaited() {
+        if self.waiting.load(SeqCst) == 0 {
             return;
         }
         let mut list = self.lock();
         let all = std::mem::take(&mut list.wakers);
-        list.woken += all.len();
+        self.waiting.store(0, SeqCst);
         drop(list);
         for (_, waker) in all {
             shield(|| waker.wake());
@@ -117,25 +99,8 @@ impl Wakers {
         true
     }
 
-    fn note(&self, list: &List) {
-        self.registered.store(list.wakers.len() + list.woken, SeqCst);
-    }
-
     fn lock(&self) -> MutexGuard<'_, List> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl List {
-    /// Takes out a registration; `None`: it has been woken.
-    fn take(&mut self, id: u64) -> Option<(u64, Waker)> {
-        match self.wakers.binary_search_by_key(&id, |waker| waker.0) {
-            Ok(index) => self.wakers.remove(index),
-            Err(_) => {
-                self.woken -= 1;
-                None
-            }
-        }
     }
 }
 

@@ -40,7 +40,9 @@ impl Fiber {
         let coroutine = Coroutine::with_stack(stack, move |out: &Yielder<(), ()>, ()| {
             // SAFETY: the caller keeps `self` in place while the coroutine lives.
             unsafe { &*yielder }.set(out);
+            let no_unwind = NoUnwind;
             entry();
+            std::mem::forget(no_unwind);
         });
         // SAFETY: not started, so nobody holds a reference into the cell.
         unsafe { *self.coroutine.get() = Some(coroutine) };
@@ -70,6 +72,16 @@ impl Fiber {
     pub(crate) unsafe fn suspend(&self) {
         // SAFETY: set at the first resume, and the yielder lives as long as the coroutine that calls.
         unsafe { &*self.yielder.get() }.suspend(());
+    }
+}
+
+/// The last resort should `entry` unwind all the same: out of its coroutine it would go on in the loop, in the name of a greenlet
+/// whose stack is gone.
+struct NoUnwind;
+
+impl Drop for NoUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }
 

@@ -293,29 +293,32 @@ impl Inner {
     }
 
     pub(super) fn set_on_error(&self, f: OnError) {
-        *self.on_error.borrow_mut() = f;
+        let before = self.on_error.replace(f);
+        drop(before);
     }
 
-    /// A panic that nobody can ask for any more: on the stack of the greenlet or of the one who dropped its handle.
+    /// A panic that nobody can ask for any more: on the stack of the greenlet or of the one who dropped its handle. Doesn't unwind,
+    /// whatever the handler, the logger, and the destructors of what they leave behind do.
     pub(crate) fn report_unseen(core: &Core, error: JoinError) {
         if error.is_killed() {
             return;
         }
         let payload = error.into_panic();
-        let info = GreenletInfo::of(core);
-        let handler = super::with_current(|hub| hub.map(|hub| Rc::clone(&hub.on_error.borrow())));
-        match handler {
-            None => log_unseen(&info, &*payload),
-            Some(handler) => {
-                let handled = std::panic::catch_unwind(AssertUnwindSafe(|| handler(&info, &*payload)));
-                if let Err(second) = handled {
-                    // A kill or timeout that ended the handler comes back at the next park of whoever runs here.
-                    if !unwind::is_ours(&*second) {
-                        log::error!("the on_error handler panicked: {}", panic_message(&*second));
-                    }
-                    unwind::drop_payload(second);
-                }
+        let told = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let info = GreenletInfo::of(core);
+            match super::with_current(|hub| hub.map(|hub| Rc::clone(&hub.on_error.borrow()))) {
+                None => log_unseen(&info, &*payload),
+                Some(handler) => handler(&info, &*payload),
             }
+        }));
+        if let Err(second) = told {
+            // A kill or timeout that ended the handler comes back at the next park of whoever runs here.
+            if !unwind::is_ours(&*second) {
+                let why = AssertUnwindSafe(panic_message(&*second));
+                let logged = std::panic::catch_unwind(|| log::error!("the on_error handler panicked: {}", *why));
+                logged.unwrap_or_else(unwind::drop_payload);
+            }
+            unwind::drop_payload(second);
         }
         unwind::drop_payload(payload);
     }

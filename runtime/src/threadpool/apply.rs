@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use greenroom_pool::lease::{Lease, Verdict};
-use greenroom_pool::{Pool, Registration, Rejected};
+use greenroom_pool::{Pool, Rejected};
 
 use super::{ApplyError, Call};
 use crate::greenlet::outcome::JoinError;
@@ -77,24 +77,13 @@ where
     };
     let mut lent = Lent::new(&frame.done);
     let address: *const Frame<F, A, F::Output> = &frame;
-    // A place in the line of those who wait for room; the next is told when it is dropped.
-    let mut room = None;
-    if when_full == WhenFull::Park && pool.is_awaited() {
-        wait_for_room(pool, &mut room);
-    }
-    loop {
-        // SAFETY: `execute` matches the frame's type and doesn't unwind. The frame stays in place until it is done or
-        // revoked: the code below waits for one of the two, and if it unwinds, `lent` does. `F`, `A` and the output are
-        // `Send`, so the worker may use, make and drop them.
-        let lending = unsafe { lent.lend(pool, address.cast(), execute::<F, A>) };
-        match lending {
-            Ok(()) => break,
-            Err(Rejected::QueueFull) if when_full == WhenFull::Park => wait_for_room(pool, &mut room),
-            Err(Rejected::QueueFull) => return Err(ApplyError::QueueFull),
-            Err(Rejected::ShutDown) => return Err(ApplyError::ShutDown),
-        }
-    }
-    drop(room);
+    // SAFETY: `execute` matches the frame's type and doesn't unwind. The frame stays in place until it is done or revoked: the
+    // code below waits for one of the two, and if it unwinds, `lent` does. `F`, `A` and the output are `Send`, so the worker
+    // may use, make and drop them.
+    unsafe { lent.lend(pool, address.cast(), execute::<F, A>, when_full) }.map_err(|refusal| match refusal {
+        Rejected::QueueFull => ApplyError::QueueFull,
+        Rejected::ShutDown => ApplyError::ShutDown,
+    })?;
     while !lent.is_done() {
         if let Err(interrupt) = wait.park_until_interrupt(Reason::PoolJob, None) {
             if !lent.revoke() {
@@ -146,22 +135,6 @@ unsafe fn execute<F: Call<A>, A>(frame: *const (), verdict: Verdict) {
     }
 }
 
-/// Parks until the pool's queue had room. A kill or timeout unwinds, and the place in the line goes to the next.
-fn wait_for_room(pool: &Pool, place: &mut Option<Registration>) {
-    let wait = Wait::new();
-    let waker = wait.waiter().into();
-    let room = match place {
-        Some(room) => {
-            room.renew(waker);
-            room
-        }
-        None => place.insert(pool.on_room(waker)),
-    };
-    while !room.is_woken() {
-        let _ = wait.park(Reason::PoolRoom, None);
-    }
-}
-
 /// The lease of a job, and the promise that the frame outlives the job on every path.
 struct Lent<'a> {
     /// `Some` until the destructor.
@@ -185,14 +158,20 @@ impl<'a> Lent<'a> {
         pool: &Pool,
         frame: *const (),
         execute: unsafe fn(*const (), Verdict),
+        when_full: WhenFull,
     ) -> Result<(), Rejected> {
         let Some(lease) = &mut self.lease else {
             unreachable!("the lease is there until the destructor");
         };
         // If the kernel gives the pool no thread, it runs jobs in here, perhaps somebody else's: what is meant for this
         // greenlet must not unwind them.
-        // SAFETY: the caller's promise.
-        current::with(|core| core.undisturbed(|| unsafe { pool.lend(lease, frame, execute) }))?;
+        let lend = || match when_full {
+            // SAFETY: the caller's promise.
+            WhenFull::Park => unsafe { pool.lend_in_line(lease, frame, execute) },
+            // SAFETY: the caller's promise.
+            WhenFull::Refuse => unsafe { pool.lend(lease, frame, execute) },
+        };
+        current::with(|core| core.undisturbed(lend))?;
         self.is_out = true;
         Ok(())
     }
