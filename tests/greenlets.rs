@@ -904,3 +904,38 @@ fn a_big_stack_that_the_kernel_refuses_is_a_panic_with_the_reason() {
         assert_eq!(on_big_stack(0, || 7), 7);
     });
 }
+
+#[test]
+fn ids_are_unique_over_all_hubs() {
+    within_a_minute(|| {
+        let of_a_hub = || thread::spawn(|| (0..10_000).map(|_| spawn(|| ()).id()).collect::<Vec<_>>());
+        let threads: Vec<_> = (0..4).map(|_| of_a_hub()).collect();
+        let all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 40_000);
+    });
+}
+
+#[test]
+fn a_thread_local_that_ends_its_greenlet_after_the_hub_does_not_wait_for_ever() {
+    struct Guard(RefCell<Option<Greenlet<()>>>);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let greenlet = self.0.take().unwrap();
+            greenlet.kill();
+            greenlet.wait();
+            assert!(!greenlet.kill_timeout(LONG) && !greenlet.wait_timeout(LONG) && !greenlet.is_finished());
+            assert!(is_ended_early(|| drop(greenlet.join())));
+        }
+    }
+    thread_local! {
+        static GUARD: Guard = const { Guard(RefCell::new(None)) };
+    }
+    within_a_minute(|| {
+        let thread = thread::spawn(|| {
+            // Made before the hub, so dropped after it.
+            GUARD.with(|_| ());
+            GUARD.with(|guard| guard.0.replace(Some(begun(forever))));
+        });
+        thread.join().unwrap();
+    });
+}

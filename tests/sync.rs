@@ -1362,3 +1362,23 @@ fn nothing_is_allocated_per_operation() {
         assert_eq!(counts, [0; 7]);
     });
 }
+
+#[test]
+fn those_who_were_left_behind_by_their_hub_do_not_count_at_a_barrier() {
+    within_a_minute(|| {
+        let barrier = Arc::new(Barrier::new(3));
+        for _ in 0..2 {
+            let barrier = Arc::clone(&barrier);
+            thread::spawn(move || drop(begun(move || drop(barrier.wait())))).join().unwrap();
+        }
+        assert!(barrier.wait_timeout(ms(5)).is_none());
+        let waiters: Vec<_> = (0..2)
+            .map(|_| {
+                let barrier = Arc::clone(&barrier);
+                begun(move || barrier.wait().is_leader())
+            })
+            .collect();
+        assert!(barrier.wait().is_leader());
+        assert!(join_all(waiters).into_iter().all(|is_leader| !is_leader.unwrap()));
+    });
+}

@@ -715,3 +715,21 @@ fn a_pool_worker_is_interrupted_like_any_thread() {
         assert!(elapsed);
     });
 }
+
+#[test]
+fn what_another_threads_timeout_raised_is_not_ours() {
+    within_a_minute(|| {
+        let (send, payload) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let caught = timeout(ms(1), || std::panic::catch_unwind(forever).unwrap_err());
+            send.send(caught.unwrap()).unwrap();
+        })
+        .join()
+        .unwrap();
+        let payload = payload.recv().unwrap();
+        let raised = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            timeout(LONG, || std::panic::resume_unwind(payload)).is_err()
+        }));
+        assert!(raised.is_err(), "it came to {raised:?}");
+    });
+}

@@ -291,7 +291,6 @@ fn check_lost_looker<Q: AnyQueue<u32>>() {
 }
 
 #[test]
-#[ignore = "a fault: what comes back goes before what came back earlier, though that is older"]
 fn several_come_back_in_their_order() {
     within_a_minute(|| {
         for order in [[1, 0], [0, 1]] {
@@ -308,7 +307,6 @@ fn several_come_back_in_their_order() {
 }
 
 #[test]
-#[ignore = "a fault: what comes back goes before what came back earlier, though that is older"]
 fn two_who_look_leave_the_order_alone() {
     within_a_minute(|| {
         let queue = Queue::unbounded();

@@ -29,14 +29,22 @@ struct Payload {
     interrupt: Interrupt,
     /// The greenlet it was raised in.
     greenlet: GreenletId,
+    /// Its key: main and threads all have the same id.
+    key: usize,
     /// Whether that was unwinding already: the timeout was entered by a destructor.
     was_unwinding: bool,
+}
+
+impl Payload {
+    fn is_of(&self, core: &Core) -> bool {
+        self.greenlet == core.id() && self.key == core.key()
+    }
 }
 
 impl Drop for Payload {
     fn drop(&mut self) {
         current::with(|core| {
-            if core.id() == self.greenlet {
+            if self.is_of(core) {
                 core.unwinding.set(self.was_unwinding);
             }
         });
@@ -46,7 +54,7 @@ impl Drop for Payload {
 /// Unwinds the code that runs.
 pub(crate) fn raise(core: &Core, interrupt: Interrupt) -> ! {
     let was_unwinding = core.unwinding.replace(true);
-    resume_unwind(Box::new(Payload { interrupt, greenlet: core.id(), was_unwinding }))
+    resume_unwind(Box::new(Payload { interrupt, greenlet: core.id(), key: core.key(), was_unwinding }))
 }
 
 /// Goes on unwinding with a payload that was caught, after parks that may have noted that nothing unwinds.
@@ -60,7 +68,7 @@ pub(crate) fn resume(core: &Core, payload: Box<dyn Any + Send>) -> ! {
 /// Whether a caught payload is that of this interrupt in this greenlet.
 pub(crate) fn is_raised(payload: &(dyn Any + Send), core: &Core, interrupt: Interrupt) -> bool {
     let payload = payload.downcast_ref::<Payload>();
-    payload.is_some_and(|payload| payload.greenlet == core.id() && payload.interrupt == interrupt)
+    payload.is_some_and(|payload| payload.is_of(core) && payload.interrupt == interrupt)
 }
 
 /// Whether a caught payload is greenroom's own.

@@ -31,9 +31,9 @@ pub(super) type OnError = Rc<dyn Fn(&GreenletInfo, &(dyn std::any::Any + Send))>
 /// See the module.
 pub(crate) struct Inner {
     pub(super) config: Config,
-    /// The first half of the ids of this hub's greenlets.
-    number: u64,
-    /// How many greenlets were spawned; the second half.
+    /// The id of the next greenlet.
+    next_id: Cell<u64>,
+    /// How many greenlets were spawned.
     pub(super) spawned: Cell<u64>,
     /// The thread's own core.
     pub(super) main: Rc<Core>,
@@ -100,7 +100,6 @@ pub(crate) enum Stage {
 impl Inner {
     /// Makes the hub of this thread.
     pub(super) fn new(config: Config) -> Rc<Inner> {
-        static HUBS: AtomicU64 = AtomicU64::new(0);
         let (reactor, bell) = Reactor::new().unwrap_or_else(|error| {
             panic!("the kernel refused the hub's poll: {error}; is the process out of descriptors?")
         });
@@ -110,7 +109,7 @@ impl Inner {
         asleep::register(&door);
         let inner = Rc::new(Inner {
             config,
-            number: HUBS.fetch_add(1, Ordering::Relaxed),
+            next_id: Cell::new(take_ids()),
             spawned: Cell::new(0),
             main: current::of_thread().expect("this thread is ending: it can't get a hub any more"),
             scheduler: Core::of_scheduler(),
@@ -178,7 +177,10 @@ impl Inner {
     /// An id for a new greenlet.
     pub(crate) fn next_id(&self) -> GreenletId {
         self.spawned.set(self.spawned.get() + 1);
-        GreenletId((self.number << 40) + self.spawned.get())
+        let id = self.next_id.get();
+        let next = id + 1;
+        self.next_id.set(if next.is_multiple_of(IDS) { take_ids() } else { next });
+        GreenletId(id)
     }
 
     /// How many greenlets have not ended; main doesn't count.
@@ -322,6 +324,15 @@ impl Inner {
         }
         unwind::drop_payload(payload);
     }
+}
+
+/// How many ids a hub takes at a time, less one: 0 is main's.
+const IDS: u64 = 1 << 12;
+
+/// The first of so many that nobody else has.
+fn take_ids() -> u64 {
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    TAKEN.fetch_add(IDS, Ordering::Relaxed) + 1
 }
 
 /// A table of greenlets with none but main in it.

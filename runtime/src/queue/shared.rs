@@ -41,18 +41,23 @@ struct State<S: Store> {
     /// Who waits for an item; nobody while there is one.
     getters: WaitList<Getter<S::Item>>,
     /// Who waits for room, with an item each; nobody while there is room.
-    putters: WaitList<SlotRef<S::Item>>,
+    putters: WaitList<SlotRef<Numbered<S::Item>>>,
     /// How many items that were put are not done.
     unfinished: usize,
     /// Who waits until all are done.
     joiners: WaitList,
     /// How many items are out of the store to be looked at, or on the way to somebody who will: their room is taken.
     looked_at: usize,
+    /// How many items have gone out so that they may come back; each has its number, by which it finds its place again.
+    gone_out: u64,
 }
+
+/// An item, and the number with which it has gone out.
+type Numbered<T> = (u64, T);
 
 /// What somebody waits for who waits for an item.
 struct Getter<T> {
-    slot: SlotRef<T>,
+    slot: SlotRef<Numbered<T>>,
     /// It will come back.
     looks: bool,
 }
@@ -85,6 +90,7 @@ impl<S: Store> Shared<S> {
             unfinished: 0,
             joiners: WaitList::new(),
             looked_at: 0,
+            gone_out: 0,
         };
         Shared { state: Mutex::new(state), capacity }
     }
@@ -157,7 +163,7 @@ impl<S: Store> Shared<S> {
         match patience {
             _ if state.is_over() => Err(GetError::Closed),
             Patience::None => Err(GetError::Empty),
-            Patience::Some(timeout) => self.wait_to_get(state, timeout, false),
+            Patience::Some(timeout) => self.wait_to_get(state, timeout, false).map(|(_, item)| item),
         }
     }
 
@@ -178,15 +184,16 @@ impl<S: Store> Shared<S> {
         let item = match item {
             Some(item) => {
                 state.looked_at += 1;
+                let number = state.next_number();
                 drop(state);
-                item
+                (number, item)
             }
             None if state.is_over() => return Err(GetError::Closed),
             None => self.wait_to_get(state, None, true)?,
         };
         let looked_at = LookedAt { shared: self, item: Some(item) };
         match &looked_at.item {
-            Some(item) => Ok(item.clone()),
+            Some((_, item)) => Ok(item.clone()),
             None => unreachable!("it is there until the destructor"),
         }
     }
@@ -254,7 +261,7 @@ impl<S: Store> Shared<S> {
         item: S::Item,
         timeout: Option<Duration>,
     ) -> Result<(), PutError<S::Item>> {
-        let slot = Slot::new(Some(item));
+        let slot = Slot::new(Some((0, item)));
         let wait = Wait::new();
         let place = Some(state.putters.push_for(wait.waiter(), slot.reference()));
         drop(state);
@@ -263,8 +270,8 @@ impl<S: Store> Shared<S> {
         // SAFETY: it stands in line no more.
         match unsafe { slot.take() } {
             None => Ok(()),
-            Some(item) if in_time => Err(PutError::Closed(item)),
-            Some(item) => Err(PutError::Full(item)),
+            Some((_, item)) if in_time => Err(PutError::Closed(item)),
+            Some((_, item)) => Err(PutError::Full(item)),
         }
     }
 
@@ -274,7 +281,7 @@ impl<S: Store> Shared<S> {
         mut state: Locked<'_, S>,
         timeout: Option<Duration>,
         looks: bool,
-    ) -> Result<S::Item, GetError> {
+    ) -> Result<Numbered<S::Item>, GetError> {
         let slot = Slot::new(None);
         let wait = Wait::new();
         let place = Some(state.getters.push_for(wait.waiter(), Getter { slot: slot.reference(), looks }));
@@ -300,7 +307,7 @@ impl<S: Store> Shared<S> {
     }
 
     /// An item that was got, but can't be used, goes to the next in line.
-    fn give_back(&self, mut state: Locked<'_, S>, item: S::Item) {
+    fn give_back(&self, mut state: Locked<'_, S>, (number, item): Numbered<S::Item>) {
         if state.stage == Stage::Discarded {
             state.finish(1);
             drop(state);
@@ -308,7 +315,7 @@ impl<S: Store> Shared<S> {
             return;
         }
         if let Err(item) = state.hand_over(item) {
-            state.store.put_back(item);
+            state.store.put_back(number, item);
             return;
         }
         // If it was the last that a closed queue waited for, nobody gets anything any more.
@@ -343,7 +350,7 @@ impl<S: Store> State<S> {
         self.unfinished += 1;
         // SAFETY: the lock, of which `self` is behind, is held in which the reference was taken out.
         let item = unsafe { slot.exchange(None) };
-        item.map(|item| (putter, item))
+        item.map(|(_, item)| (putter, item))
     }
 
     /// The oldest getter gets the item, and is woken.
@@ -360,8 +367,14 @@ impl<S: Store> State<S> {
     #[inline]
     fn fill(&mut self, getter: Getter<S::Item>, item: S::Item) {
         self.looked_at += usize::from(getter.looks);
+        let number = self.next_number();
         // SAFETY: the lock, of which `self` is behind, is held in which the reference was taken out.
-        unsafe { getter.slot.exchange(Some(item)) };
+        unsafe { getter.slot.exchange(Some((number, item))) };
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.gone_out += 1;
+        self.gone_out
     }
 
     fn is_next_a_looker(&self) -> bool {
@@ -419,7 +432,7 @@ struct Spot<'a, S: Store> {
     /// Its place in the line, until it is out.
     place: Option<usize>,
     wait: Wait,
-    slot: &'a Slot<S::Item>,
+    slot: &'a Slot<Numbered<S::Item>>,
 }
 
 impl<S: Store> Spot<'_, S> {
@@ -485,7 +498,7 @@ impl<S: Store> Drop for Joiner<'_, S> {
 struct LookedAt<'a, S: Store> {
     shared: &'a Shared<S>,
     /// `Some` until the destructor.
-    item: Option<S::Item>,
+    item: Option<Numbered<S::Item>>,
 }
 
 impl<S: Store> Drop for LookedAt<'_, S> {

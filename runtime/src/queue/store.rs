@@ -9,8 +9,8 @@ pub(super) trait Store: Default {
 
     fn push(&mut self, item: Self::Item);
 
-    /// Puts back what `pop` had given out, as far as the order knows of that.
-    fn put_back(&mut self, item: Self::Item);
+    /// Puts back the item that was the `number`-th to go out, as far as the order knows of that.
+    fn put_back(&mut self, number: u64, item: Self::Item);
 
     fn pop(&mut self) -> Option<Self::Item>;
 
@@ -18,7 +18,11 @@ pub(super) trait Store: Default {
 }
 
 /// The oldest first.
-pub(super) struct Fifo<T>(VecDeque<T>);
+pub(super) struct Fifo<T> {
+    items: VecDeque<T>,
+    /// What came back, which is older than all else, in the order in which it had gone out.
+    back: VecDeque<(u64, T)>,
+}
 
 /// The newest first.
 pub(super) struct Lifo<T>(Vec<T>);
@@ -31,7 +35,7 @@ struct Upside<T>(T);
 
 impl<T> Default for Fifo<T> {
     fn default() -> Fifo<T> {
-        Fifo(VecDeque::new())
+        Fifo { items: VecDeque::new(), back: VecDeque::new() }
     }
 }
 
@@ -51,19 +55,25 @@ impl<T> Store for Fifo<T> {
     type Item = T;
 
     fn push(&mut self, item: T) {
-        self.0.push_back(item);
+        self.items.push_back(item);
     }
 
-    fn put_back(&mut self, item: T) {
-        self.0.push_front(item);
+    fn put_back(&mut self, number: u64, item: T) {
+        let place = self.back.partition_point(|(other, _)| *other < number);
+        self.back.insert(place, (number, item));
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<T> {
-        self.0.pop_front()
+        match self.back.pop_front() {
+            Some((_, item)) => Some(item),
+            None => self.items.pop_front(),
+        }
     }
 
+    #[inline]
     fn len(&self) -> usize {
-        self.0.len()
+        self.items.len() + self.back.len()
     }
 }
 
@@ -74,7 +84,7 @@ impl<T> Store for Lifo<T> {
         self.0.push(item);
     }
 
-    fn put_back(&mut self, item: T) {
+    fn put_back(&mut self, _: u64, item: T) {
         self.0.push(item);
     }
 
@@ -94,7 +104,7 @@ impl<T: Ord> Store for Smallest<T> {
         self.0.push(Upside(item));
     }
 
-    fn put_back(&mut self, item: T) {
+    fn put_back(&mut self, _: u64, item: T) {
         self.push(item);
     }
 

@@ -57,14 +57,17 @@ impl<T> Greenlet<T> {
     ///
     /// # Panics
     ///
-    /// With "this would block forever", on main, when nothing can ever end the greenlet; joining oneself is such a case.
+    /// With "this would block forever", on main, when nothing can ever end the greenlet; joining oneself is such a case. And in a
+    /// destructor of the thread, after its hub has ended and left the greenlet behind; the other methods return at once there.
     ///
     /// ```
     /// assert_eq!(greenroom::spawn(|| "value").join().unwrap(), "value");
     /// assert!(greenroom::spawn(|| std::panic::resume_unwind(Box::new(1))).join().unwrap_err().is_panic());
     /// ```
     pub fn join(self) -> Result<T, JoinError> {
-        self.wait();
+        if !self.wait_until(None) {
+            panic!("greenlet {} was left behind when its thread's hub ended: it has no outcome", self.id());
+        }
         self.take()
     }
 
@@ -219,6 +222,10 @@ impl<T> Greenlet<T> {
         let core = self.core();
         if core.is_done() {
             return true;
+        }
+        if hub::with_current(|hub| hub.is_none()) {
+            // It was leaked with its hub, and this is a destructor of the thread.
+            return false;
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let wait = Wait::new();

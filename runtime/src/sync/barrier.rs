@@ -78,6 +78,9 @@ impl Barrier {
     fn wait_until(&self, timeout: Option<Duration>) -> Option<BarrierWaitResult> {
         let mut queue = self.line.lock();
         if queue.state.state + 1 >= self.n {
+            queue.state.state -= queue.waiters.discard_lost();
+        }
+        if queue.state.state + 1 >= self.n {
             queue.state.state = 0;
             self.line.call_all(queue);
             return Some(BarrierWaitResult { is_leader: true });

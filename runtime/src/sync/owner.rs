@@ -8,7 +8,7 @@ use crate::greenlet::current;
 /// Nobody. No owner has this number.
 pub(super) const NOBODY: u64 = 0;
 
-/// Numbers of threads; those of greenlets are smaller: they begin with the number of their hub, in 24 bits.
+/// Numbers of threads; those of greenlets are smaller, for some centuries.
 const THREAD: u64 = 1 << 63;
 /// The hub's loop, which runs on a thread of its own accord, while main is parked.
 const LOOP: u64 = 1 << 62;

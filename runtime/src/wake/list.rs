@@ -94,6 +94,14 @@ impl<T> WaitList<T> {
         }
     }
 
+    /// Takes out those of whom nobody is left whom they could wake. Returns how many there were.
+    pub(crate) fn discard_lost(&mut self) -> usize {
+        let lost = |node: &Node<T>| node.waiter.is_lost();
+        let places: Vec<_> = self.nodes.iter().filter(|(_, node)| lost(node)).map(|(place, _)| place).collect();
+        places.iter().for_each(|&place| drop(self.unlink(place)));
+        places.len() + usize::from(self.lone.take_if(|(waiter, _)| waiter.is_lost()).is_some())
+    }
+
     /// Takes out all and wakes them, oldest first. Returns how many took the wake.
     pub(crate) fn wake_all(&mut self) -> usize {
         let mut woken = 0;
