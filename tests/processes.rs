@@ -28,6 +28,9 @@ use greenroom::{
 use greenroom_pool::Pool;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+#[path = "processes/several.rs"]
+mod several;
+
 /// Names the case that the process was started for.
 const CASE: &str = "GREENROOM_TEST_CASE";
 
@@ -73,7 +76,9 @@ impl Case {
 }
 
 fn main() -> ExitCode {
-    let cases = [overflows(), deadlocks(), no_deadlocks(), variables(), refused_threads(), silence(), bombs()];
+    let of_several = several::deadlocks().into_iter().chain(several::no_deadlocks()).collect();
+    let cases =
+        [overflows(), deadlocks(), no_deadlocks(), of_several, variables(), refused_threads(), silence(), bombs()];
     let mut cases = cases.into_iter().flatten();
     if let Some(name) = env::var_os(CASE) {
         let case = cases.find(|case| name == case.name).expect("a case of that name");
