@@ -4,18 +4,24 @@
 //! cargo run --example hello
 //! ```
 
-#![allow(clippy::print_stdout)]
-
+use std::io::{Write, stdout};
 use std::time::Duration;
 
 use greenroom::{sleep, spawn, timeout};
+
+/// As `println!`, but a reader that has gone away, as `head` does, is no reason to panic: least of all in a destructor.
+macro_rules! say {
+    ($($text:tt)*) => {
+        _ = writeln!(stdout(), $($text)*)
+    };
+}
 
 /// Says goodbye when it is dropped, however its owner ends.
 struct Goodbye;
 
 impl Drop for Goodbye {
     fn drop(&mut self) {
-        println!("clock:  killed, and its destructors ran");
+        say!("clock:  killed, and its destructors ran");
     }
 }
 
@@ -26,7 +32,7 @@ fn main() {
     let clock = spawn(move || {
         let _goodbye = Goodbye;
         loop {
-            println!("clock:  tick");
+            say!("clock:  tick");
             sleep(tick);
         }
     });
@@ -34,17 +40,17 @@ fn main() {
     // Sleeping, like all waiting, stops only the greenlet that does it: the clock goes on.
     let adder = spawn(move || {
         sleep(tick * 3);
-        println!("adder:  done");
+        say!("adder:  done");
         1 + 2
     });
 
     // `join` waits for the end and hands out the value. An error would say: it panicked, or was killed.
     let sum = adder.join().expect("adding two numbers does not panic");
-    println!("main:   the sum is {sum}");
+    say!("main:   the sum is {sum}");
 
     // Whatever waits can be given a limit from outside, without its help.
     let late = timeout(tick * 2, || sleep(Duration::from_secs(3600)));
-    println!("main:   an hour in 20 ms? {}", late.unwrap_err());
+    say!("main:   an hour in 20 ms? {}", late.unwrap_err());
 
     // A greenlet with no end of its own is killed. `kill` returns when it is gone.
     clock.kill();

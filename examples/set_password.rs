@@ -60,7 +60,7 @@ enum Command {
         /// `-`: from standard input
         #[arg(value_name = "PASSWORD")]
         passwords: Vec<String>,
-        /// Rounds of hashing: what a guess costs an attacker, and a login you
+        /// Rounds of hashing: what each guess costs an attacker, and each login costs you
         #[arg(long, value_name = "N", default_value_t = django::ITERATIONS)]
         #[arg(value_parser = value_parser!(u32).range(1..))]
         iterations: u32,
@@ -114,12 +114,12 @@ fn run(CommandLine { command, quick, json }: CommandLine) -> Result<ExitCode, Bo
     }
     let answer = answer(command.unwrap_or(Command::MAKE))?;
     let code = if answer.is_refusal() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-    if json {
-        answer::print_json(&[answer])?;
-    } else {
-        answer::print(&answer)?;
+    let printed = if json { answer::print_json(&[answer]) } else { answer::print(&answer) };
+    match printed {
+        // Nobody reads it, but the code still tells.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(code),
+        printed => Ok(printed.map(|()| code)?),
     }
-    Ok(code)
 }
 
 fn answer(command: Command) -> Result<Answer, Box<dyn Error>> {
@@ -217,7 +217,7 @@ fn values(mut given: Vec<String>, what: &str) -> io::Result<Vec<String>> {
 /// Blocks the thread, which nobody minds: no greenlet runs yet.
 fn standard_input(what: &str) -> io::Result<String> {
     if io::stdin().is_terminal() {
-        eprintln!("Type {what}, one per line; they show as you type. Ctrl-D ends.");
+        _ = writeln!(io::stderr(), "Type {what}, one per line; they show as you type. Ctrl-D ends.");
     }
     io::read_to_string(io::stdin()).map_err(|error| io::Error::new(error.kind(), format!("standard input: {error}")))
 }

@@ -68,14 +68,14 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let speedups = Speedups::probe(options.threads, hash);
     progress.finish_and_clear();
 
+    if let Some(picture) = picture {
+        picture.draw(options, &rounds)?;
+    }
     let report = Report::new(options, &rounds, &speedups);
     if options.json {
         writeln!(io::stdout(), "{}", report.json())?;
     } else {
         write!(io::stdout(), "{report}")?;
-    }
-    if let Some(picture) = picture {
-        picture.draw(options, &rounds)?;
     }
     Ok(())
 }

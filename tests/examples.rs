@@ -281,3 +281,45 @@ fn set_password_demonstrates_all_three() {
     assert_code(&output, 0);
     assert_eq!(text(&output.stdout).matches("$ set_password ").count(), 3);
 }
+
+#[test]
+fn pipeline_gives_its_results_in_order() {
+    let output = run("pipeline", &["--quick"]);
+    assert_code(&output, 0);
+    let stdout = text(&output.stdout);
+    let pages: Vec<_> = stdout.lines().take(5).collect();
+    assert!(pages.iter().enumerate().all(|(number, line)| line.starts_with(&format!("page {number}: "))), "{stdout}");
+    assert!(stdout.contains("40 pages by 20 greenlets"), "{stdout}");
+    // However many work on it, they are the same.
+    let alone =
+        json(&run("pipeline", &["--json", "--pages", "6", "--workers", "1", "--ahead", "1", "--latency-ms", "1"]));
+    let many =
+        json(&run("pipeline", &["--json", "--pages", "6", "--workers", "9", "--ahead", "9", "--latency-ms", "1"]));
+    assert_eq!(alone["first_digests"], many["first_digests"]);
+    assert_eq!(alone["first_digests"].as_array().map(Vec::len), Some(5));
+    for (argument, value) in [("--workers", "0"), ("--ahead", "x"), ("--pages", "-1"), ("--latency-ms", "0")] {
+        assert_refused(&run("pipeline", &[&format!("{argument}={value}")]), argument);
+    }
+}
+
+#[test]
+fn a_wrong_password_is_told_by_the_code_also_if_nobody_reads_the_answer() {
+    let made = run("set_password", &["make", "--iterations", "1", "right"]);
+    assert_code(&made, 0);
+    let encoded = text(&made.stdout).trim().to_owned();
+    let mut child = example("set_password")
+        .args(["verify", &encoded, "wrong"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the example starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("the example ends").code(), Some(1));
+}
+
+#[test]
+fn hello_ends_well_when_nobody_listens() {
+    let mut child = example("hello").stdout(Stdio::piped()).spawn().expect("the example starts");
+    drop(child.stdout.take());
+    assert!(child.wait().expect("the example ends").success());
+}

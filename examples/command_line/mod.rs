@@ -1,7 +1,7 @@
 //! Command lines of the examples: clap, with every complaint cut to one line.
 
 use std::error::Error;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -21,7 +21,7 @@ pub(crate) fn parse<T: Parser>() -> Result<T, ExitCode> {
             ExitCode::SUCCESS
         }
         _ => {
-            eprintln!("{}", one_line(&error.to_string()));
+            complain(&one_line(&error.to_string()));
             ExitCode::from(BAD_VALUE)
         }
     })
@@ -34,8 +34,13 @@ pub(crate) fn fail(error: &(dyn Error + 'static)) -> ExitCode {
         // Whoever reads the output has seen enough, as `head` does.
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error}");
+    complain(&format!("error: {error}"));
     ExitCode::from(BAD_VALUE)
+}
+
+/// A complaint that nobody can read is no reason to end otherwise.
+fn complain(line: &str) {
+    _ = writeln!(io::stderr(), "{line}");
 }
 
 /// clap's message up to the first empty line (usage and tips follow it), its lines joined.

@@ -62,7 +62,8 @@ pub(crate) fn print(answer: &Answer) -> io::Result<()> {
         writeln!(out, "{line}")?;
     }
     if let Some(Beside { jobs, took, longest_gap }) = answer.beside() {
-        eprintln!(
+        _ = writeln!(
+            io::stderr(),
             "({jobs} hashed in {:.0} ms; a {} ms ticker beside it waited {:.1} ms at most)",
             milliseconds(*took),
             INTERVAL.as_millis(),

@@ -34,13 +34,19 @@
 //!
 //! # Limits
 //!
-//! * A greenlet stays on its thread, so `Rc` and thread-locals are sound in it, and one hub uses one core. Start a hub on
-//!   each of several threads to use more.
+//! * A greenlet stays on its thread, so `Rc` and thread-locals are sound in it, and one hub uses one core. [`Hubs`] starts
+//!   several.
+//! * When main returns, or its thread ends, greenlets that have not ended don't run any more: neither do their destructors, nor links.
+//!   End with [`Hub::join`] or [`Hub::shutdown`]. A greenlet that is left parked inside of `LocalKey::with` of a std thread-local, and
+//!   has lent what it borrows there to a job or a scoped thread that still runs, is the one case that is not sound: that memory
+//!   goes with the thread. End the hub first.
+//! * Main becomes a greenlet by the first `hub()` or `spawn`; before that it is a thread like others, whose waits block it, and no
+//!   deadlock of it is reported.
 //! * A `RefCell` borrow or a `std::sync::Mutex` guard held across a park is still held while others run; a second greenlet
 //!   that takes the same std mutex blocks the thread that could release it. The lock of std's stdout is re-entrant per
 //!   thread, so per hub.
-//! * Kill and timeout unwind. They run destructors, pass through `catch_unwind` only once at a time (a body that swallows
-//!   them meets them again at its next park), and can't cross a frame of C: there they abort, as any panic does.
+//! * Kill and timeout unwind. They run destructors, and can't cross a frame of C: there they abort, as any panic does. A
+//!   `catch_unwind` in a body catches them; a kill comes again at the next park. A body that returns all the same is joined as `Ok`.
 //! * `std::thread::panicking()` is per thread. A destructor that parks while its greenlet unwinds shows `true` to the
 //!   greenlets that run meanwhile.
 //! * Greenroom needs unwinding: with `panic = "abort"` it doesn't compile.

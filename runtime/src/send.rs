@@ -46,7 +46,8 @@ impl HubHandle {
     /// A panic of `f` is in the result ([`TaskError::Panicked`]). If the hub has ended or ends before `f` is done, or the
     /// greenlet is killed, the result is [`TaskError::Abandoned`]. [`AsyncResult::cancel`] works until `f` begins.
     ///
-    /// The hub runs greenlets while its thread's main greenlet is parked: in `join`, `sleep`, `get` …
+    /// The hub runs greenlets while its thread's main greenlet is parked: in `join`, `sleep`, `get` … A thread that is to serve others
+    /// waits, for instance, for an [`Event`](crate::sync::Event) that tells it to stop; [`Hubs`](crate::Hubs) are such threads.
     ///
     /// ```
     /// let hub = greenroom::hub();

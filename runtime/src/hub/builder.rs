@@ -34,7 +34,7 @@ impl HubBuilder {
         self
     }
 
-    /// How many threads the hub's [`ThreadPool`](crate::ThreadPool) has at most.
+    /// How many threads the hub's [`ThreadPool`](crate::ThreadPool) has at most. With 0 every `apply` waits for ever.
     pub fn threads(mut self, threads: usize) -> HubBuilder {
         self.threads = Some(threads);
         self
@@ -96,7 +96,7 @@ pub(crate) struct Config {
 impl Config {
     pub(super) fn from_environment() -> Result<Config, String> {
         Ok(Config {
-            stack_size: variable("GREENROOM_STACK_KIB", 256, 4..=16 << 20)? * 1024,
+            stack_size: variable("GREENROOM_STACK_KIB", 256, 16..=16 << 20)? * 1024,
             threads: variable("GREENROOM_THREADS", 10, 1..=PoolBuilder::MAX_THREADS)?,
         })
     }
@@ -108,6 +108,6 @@ fn variable(name: &str, default: usize, range: std::ops::RangeInclusive<usize>) 
     };
     let value = text.to_str().and_then(|text| text.trim().parse().ok()).filter(|value| range.contains(value));
     value.ok_or_else(|| {
-        format!("{name} is {text:?}: it must be a whole number from {} to {}", range.start(), range.end())
+        format!("{name} is {text:?}: it must be a whole number from {} to {}; or unset it", range.start(), range.end())
     })
 }

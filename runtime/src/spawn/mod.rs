@@ -23,7 +23,8 @@ use crate::hub;
 /// Starts a greenlet that runs `f` on this thread's hub, making the hub if there is none. It begins when the code that
 /// runs parks or yields, never before; what it returns goes to whoever joins it.
 ///
-/// `f` needs no `Send`: a greenlet never leaves its thread. Dropping the handle detaches the greenlet.
+/// `f` needs no `Send`: a greenlet never leaves its thread. Dropping the handle detaches the greenlet. What has not ended when the
+/// thread's main returns is not run any more: end with [`Hub::join`](crate::Hub::join) or [`Hub::shutdown`](crate::Hub::shutdown).
 ///
 /// Doesn't park.
 ///

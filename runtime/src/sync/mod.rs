@@ -1,7 +1,7 @@
 //! Locks and signals between greenlets, hubs, pool workers and plain threads.
 //!
 //! What waits here parks: a greenlet alone, main with its hub's loop running meanwhile, a thread without a hub as a thread,
-//! and it gets no hub from that. Names are those of `std::sync`; every call that waits has a `_timeout` form.
+//! and it gets no hub from that. Names are those of `std::sync`; nearly every call that waits has a `_timeout` form.
 //!
 //! # What holds for all of them
 //!
@@ -17,7 +17,8 @@
 //!
 //! # Panics
 //!
-//! All that wait panic on main, with "this would block forever", when nothing can ever end the wait.
+//! All that wait panic on the main of a hub, with "this would block forever", when nothing can ever end the wait and no plain thread is
+//! alive that might. A thread without a hub, main before its first `spawn` included, blocks.
 //!
 //! # Limits
 //!

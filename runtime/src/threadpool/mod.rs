@@ -144,7 +144,7 @@ impl ThreadPool {
         self.pool.stats().max_threads
     }
 
-    /// What the pool is doing and has done.
+    /// What the pool is doing and has done. A job that `apply` has returned from may count as running for a moment longer.
     ///
     /// ```
     /// let pool = greenroom::ThreadPool::new(1);
