@@ -323,3 +323,13 @@ fn hello_ends_well_when_nobody_listens() {
     drop(child.stdout.take());
     assert!(child.wait().expect("the example ends").success());
 }
+
+#[test]
+fn a_setting_in_the_environment_that_cannot_be_read_is_named() {
+    for name in ["stall", "set_password", "pipeline"] {
+        for (variable, value) in [("GREENROOM_THREADS", "many"), ("GREENROOM_STACK_KIB", "1")] {
+            let output = example(name).arg("--quick").env(variable, value).output().expect("the example starts");
+            assert_refused(&output, variable);
+        }
+    }
+}

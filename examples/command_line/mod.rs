@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 
 /// The exit code for a value that can't be used.
 const BAD_VALUE: u8 = 2;
@@ -14,16 +14,33 @@ const BAD_VALUE: u8 = 2;
 ///
 /// `Err` is the code to exit with: 0 after `--help`, 2 after a complaint.
 pub(crate) fn parse<T: Parser>() -> Result<T, ExitCode> {
-    T::try_parse().map_err(|error| match error.kind() {
+    let parsed = T::try_parse();
+    if parsed.is_ok() {
+        hub_or_complaint()?;
+    }
+    parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Help that nobody reads to its end is no failure.
             _ = error.print();
             ExitCode::SUCCESS
         }
         _ => {
-            complain(&one_line(&error.to_string()));
+            complain(&one_line(&error));
             ExitCode::from(BAD_VALUE)
         }
+    })
+}
+
+/// Makes the hub, whose settings may come from the environment, which may be wrong.
+fn hub_or_complaint() -> Result<(), ExitCode> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let made = std::panic::catch_unwind(|| drop(greenroom::hub()));
+    std::panic::set_hook(hook);
+    made.map_err(|panic| {
+        let why = panic.downcast_ref::<String>().map_or("the hub can't be made", String::as_str);
+        complain(&format!("error: {why}"));
+        ExitCode::from(BAD_VALUE)
     })
 }
 
@@ -43,8 +60,19 @@ fn complain(line: &str) {
     _ = writeln!(io::stderr(), "{line}");
 }
 
-/// clap's message up to the first empty line (usage and tips follow it), its lines joined.
-fn one_line(message: &str) -> String {
+/// clap's message up to the first empty line (usage follows it), its lines joined; and what to do, where that isn't said yet.
+fn one_line(error: &clap::Error) -> String {
+    let message = error.to_string();
     let lines = message.lines().take_while(|line| !line.is_empty());
-    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+    let mut line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    let known = error.get(ContextKind::SuggestedArg);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => line.push_str("; --help lists the commands"),
+        ErrorKind::UnknownArgument if known.is_none() => {
+            line.push_str("; --help lists the options, and -- goes before a value that begins with a dash");
+        }
+        ErrorKind::ValueValidation if line.contains("invalid digit") => line.push_str(": a whole number is wanted"),
+        _ => {}
+    }
+    line
 }

@@ -236,7 +236,7 @@ impl Canvas {
         let (left, right) = (self.x(gap.start), self.x(gap.end));
         let length = gap.end - gap.start;
         let (colour, label) = if length > self.interval * 2 {
-            (FROZEN, format!("{} frozen", milliseconds(length)))
+            (FROZEN, format!("{} without a tick", milliseconds(length)))
         } else {
             (TICK, format!("longest gap {}", milliseconds(length)))
         };

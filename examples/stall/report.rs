@@ -147,7 +147,7 @@ impl Report<'_> {
         )?;
         row(f, "gevent, on the hub", ["64", "", "", "", "", ""])?;
         row(f, "gevent, offloaded", ["6", "", "", "", "", ""])?;
-        writeln!(f, "(gevent 25.9.1 on CPython 3.11: one hash of 600,000 iterations)")?;
+        writeln!(f, "(gevent 25.9.1 on CPython 3.11, another machine: one hash of 600,000 iterations)")?;
         if self.options.jobs > 1 {
             writeln!(f, "(request: the slowest of {})", self.options.jobs)?;
         }
@@ -160,6 +160,7 @@ impl Report<'_> {
         let mut line = |name, speedup: &Speedup| {
             let verdict = match speedup.verdict {
                 _ if *cores == 1 || *threads == 1 => "can't be told from one core or one thread",
+                _ if speedup.sequential < Duration::from_millis(10) => "too short to tell: take more iterations",
                 Verdict::Parallel => "runs in parallel: worth it",
                 Verdict::Contended => "runs in parallel in part",
                 Verdict::Serial => "takes turns: no faster on threads",
@@ -177,12 +178,22 @@ impl Report<'_> {
             jobs => (format!("{jobs} hashes"), "slowest request"),
         };
         let ms = |duration| format!("{:.1} ms", milliseconds(duration));
+        if direct.longest <= options.interval() * 2 || offloaded.longest >= direct.longest {
+            return writeln!(
+                f,
+                "In the median round others waited up to {} beside {work} on the hub, and up to {} beside {work}\n\
+                 offloaded: so short a stall, offloading doesn't help.",
+                ms(direct.longest),
+                ms(offloaded.longest),
+            );
+        }
         let more_or_less = if offloaded.request < direct.request { "less" } else { "more" };
         writeln!(
             f,
-            "Called straight on the hub, {work} froze every other greenlet for {}. Offloaded, nobody\n\
-             waited longer than {}; with no hash at all that is {}. The {request} took {} {more_or_less},\n\
-             and the CPU time is {:.2} times what it was: what offloading saves is everyone else's waiting.",
+            "In the median round, called straight on the hub, {work} kept everybody else waiting for up to {}.\n\
+             Offloaded, nobody waited longer than {}; with no hash at all that is {}. The {request} took\n\
+             {} {more_or_less}, and the CPU time is {:.2} times what it was: what offloading saves is everyone\n\
+             else's waiting.",
             ms(direct.longest),
             ms(offloaded.longest),
             ms(idle[0]),
