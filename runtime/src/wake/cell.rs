@@ -98,8 +98,8 @@ impl WaitCell {
     pub(crate) fn settle(&self, epoch: u64) -> Settled {
         let word = self.word.load(Ordering::Acquire);
         let word = match word & STATE {
-            // Nobody but the owner leaves these two.
-            NOTIFIED | KICKED => {
+            // Nobody but the owner leaves this state, and who has woken it was seen by the load.
+            NOTIFIED => {
                 self.word.store(epoch | IDLE, Ordering::Release);
                 word
             }
@@ -132,11 +132,13 @@ impl WaitCell {
     fn wake(self: &Arc<Self>, epoch: u64) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            if word & !STATE != epoch || matches!(word & STATE, NOTIFIED | KICKED) {
+            if word & !STATE != epoch || word & STATE == NOTIFIED {
                 return false;
             }
-            let swapped = self.word.compare_exchange_weak(word, epoch | NOTIFIED, Ordering::AcqRel, Ordering::Relaxed);
-            match swapped {
+            // A kicked cell stays so, but it is written all the same: the owner's swap in `settle` comes after that, and the
+            // owner sees what was done before this wake; or it came before, and this fails, and wakes it.
+            let after = if word & STATE == KICKED { word } else { epoch | NOTIFIED };
+            match self.word.compare_exchange_weak(word, after, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -144,7 +146,7 @@ impl WaitCell {
         if word & STATE == PARKED {
             self.make_ready();
         }
-        true
+        word & STATE != KICKED
     }
 
     /// Only for the one who moved the cell out of `PARKED`.

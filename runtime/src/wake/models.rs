@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
+use super::atomic::{AtomicBool, Ordering};
 use super::{Bell, Door, Home, Settled, WaitCell, Waiter};
 
 fn door() -> Arc<Door> {
@@ -102,6 +103,32 @@ fn a_deadline_and_a_wake_make_ready_once() {
             assert_eq!(cell.settle(epoch), Settled::Notified);
             assert!(thread.join().unwrap());
         }
+    });
+}
+
+/// What is done before a wake is seen by an owner that a deadline has brought back, or the wake counts for its next park: it
+/// never parks for something that has happened without being woken.
+#[test]
+fn what_is_done_before_a_wake_is_seen_after_a_kick_or_wakes_again() {
+    model(|| {
+        let door = door();
+        let (cell, epoch) = parked(&door, 3);
+        let waiter = Waiter::new(&cell, epoch);
+        let done = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&done);
+        let thread = thread::spawn(move || {
+            theirs.store(true, Ordering::Release);
+            waiter.wake();
+        });
+        if cell.kick(epoch) {
+            assert_eq!(cell.settle(epoch), Settled::Kicked);
+            if !done.load(Ordering::Acquire) && cell.arm(epoch) {
+                assert_eq!(collect(&door, 1), [3]);
+                cell.settle(epoch);
+                assert!(done.load(Ordering::Acquire));
+            }
+        }
+        thread.join().unwrap();
     });
 }
 
