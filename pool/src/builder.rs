@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::admission::Admission;
 use crate::pool::Pool;
 use crate::shared::{QUEUE_LIMIT, Starter, THREADS_LIMIT, os_thread};
 
@@ -29,6 +30,7 @@ pub struct PoolBuilder {
     pub(crate) queue_limit: usize,
     /// Contains no NUL.
     pub(crate) name: String,
+    pub(crate) admission: Admission,
     /// How threads are started. Tests set another one.
     pub(crate) starter: Starter,
 }
@@ -46,6 +48,7 @@ impl PoolBuilder {
             keep_alive: Duration::from_secs(5),
             queue_limit: 8192,
             name: String::from("greenroom-pool"),
+            admission: Admission::Plain,
             starter: os_thread,
         }
     }
@@ -84,7 +87,7 @@ impl PoolBuilder {
         self
     }
 
-    /// The most jobs that may wait in the queue; 8,192 if not set. Each takes 16 bytes from the beginning. More than
+    /// The most jobs that may wait in the queue; 8,192 if not set. Each takes 24 bytes from the beginning. More than
     /// [`MAX_QUEUE`](Self::MAX_QUEUE) count as that many.
     ///
     /// # Panics
@@ -121,6 +124,19 @@ impl PoolBuilder {
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         assert!(!self.name.contains('\0'), "a thread's name can't contain a NUL, but {:?} does", self.name);
+        self
+    }
+
+    /// When a queued job begins, while there are threads for it; [`Admission::Plain`] if not set.
+    ///
+    /// ```
+    /// use greenroom_pool::{Admission, Pool};
+    ///
+    /// let hashes = Pool::builder().admission(Admission::CpuAware).build();
+    /// # drop(hashes);
+    /// ```
+    pub fn admission(mut self, admission: Admission) -> Self {
+        self.admission = admission;
         self
     }
 

@@ -41,8 +41,10 @@
 //! | [`census()`] | a proof that no worker of any pool can do anything any more |
 //! | [`probe`] | does this work run in parallel at all? |
 
+mod admission;
 mod builder;
 mod census;
+mod clock;
 mod error;
 mod job;
 pub mod lease;
@@ -50,14 +52,18 @@ mod pool;
 pub mod probe;
 mod registration;
 mod shared;
+mod spin;
 mod stats;
+mod sys;
 
+pub use admission::Admission;
 pub use builder::PoolBuilder;
 pub use census::{Census, census};
 pub use error::Rejected;
 pub use pool::{Pool, in_worker};
 pub use registration::Registration;
-pub use stats::PoolStats;
+pub use spin::Spin;
+pub use stats::{Histogram, PoolStats};
 
 /// The examples of the package's README, to be tested.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@ use crate::builder::PoolBuilder;
 use crate::error::Rejected;
 use crate::job::JobRef;
 use crate::lease::{Lease, Verdict};
-use crate::shared::{Shared, Word, current_is_worker};
+use crate::shared::{Shared, current_is_worker};
 use crate::stats::PoolStats;
 
 /// A pool of OS threads. A clone is another handle to the same pool.
@@ -229,7 +229,7 @@ impl Pool {
     /// # Ok::<(), greenroom_pool::Rejected>(())
     /// ```
     pub fn join(&self, timeout: Option<Duration>) -> bool {
-        !self.is_worker() && self.shared.wait(timeout, Word::is_quiet)
+        !self.is_worker() && self.shared.join(timeout)
     }
 
     /// Refuses jobs from now on, cancels those queued, and blocks until the running ones are done and all workers have left,
@@ -251,7 +251,7 @@ impl Pool {
     /// ```
     pub fn shutdown(&self, timeout: Option<Duration>) -> bool {
         self.shared.close();
-        !self.is_worker() && self.shared.wait(timeout, |word| word.threads() == 0 && word.queued() == 0)
+        !self.is_worker() && self.shared.wait_for_leave(timeout)
     }
 
     /// Is the current thread running a job of this pool? Never blocks. [`in_worker`] asks the same for any pool.

@@ -43,16 +43,13 @@ impl Line {
         self.len.store(list.jobs.len(), SeqCst);
     }
 
-    /// Takes out the first if `may_go` says so, and lets `go` have it before anybody else can take the next.
-    pub(super) fn pop<V, R>(&self, may_go: impl FnOnce() -> Option<V>, go: impl FnOnce(JobRef, V) -> R) -> Option<R> {
+    /// Lets `go` have the first before anybody else can take the next. If it gives it back, the first stays where it was.
+    pub(super) fn pop<R>(&self, go: impl FnOnce(JobRef) -> Result<R, JobRef>) -> Option<R> {
         let mut list = self.lock();
         let first = list.jobs.pop_front()?;
-        let Some(verdict) = may_go() else {
-            list.jobs.push_front(first);
-            return None;
-        };
+        let gone = go(first).map_err(|first| list.jobs.push_front(first)).ok();
         self.len.store(list.jobs.len(), SeqCst);
-        Some(go(first, verdict))
+        gone
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {

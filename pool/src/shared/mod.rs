@@ -4,21 +4,26 @@
 //! performs it, `worker` the threads, `wakers` those who wait for the pool. README.md argues why no job is lost and no worker
 //! sleeps on.
 
+mod gate;
 mod line;
 #[cfg(test)]
 mod refused;
+mod seat;
+mod sleepers;
 mod wakers;
 mod word;
 mod worker;
 
-use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
+use gate::Gate;
 use line::Line;
+use seat::{Record, Seat, Seats};
+use sleepers::Sleepers;
 pub(crate) use wakers::Wakers;
 use word::State;
 pub(crate) use word::{QUEUE_LIMIT, THREADS_LIMIT, Word};
@@ -27,42 +32,46 @@ pub(crate) use worker::{Starter, current_is_worker, os_thread};
 
 use crate::builder::PoolBuilder;
 use crate::census;
+use crate::clock::Moment;
 use crate::error::Rejected;
-use crate::job::{JobRef, Outcome};
+use crate::job::JobRef;
 use crate::lease::Verdict;
+use crate::spin::Spin;
 use crate::stats::PoolStats;
 
-/// What travels through the queue: a job, or nothing but the wish that a worker look at the word again (a *look*).
-type Message = Option<JobRef>;
-const _: () = assert!(size_of::<Message>() == 8 || size_of::<usize>() != 8);
-
-/// How many looks may be in the queue at once. Beyond them each worker that leaves sends the next.
-const LOOKS_LIMIT: usize = 256;
+/// What travels through the queue.
+#[derive(Debug)]
+struct Queued {
+    job: JobRef,
+    since: Moment,
+}
 
 /// The state of a pool.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: State,
-    /// Has room for `limit` jobs and `LOOKS_LIMIT` looks, so sending never blocks.
-    sender: Sender<Message>,
-    /// Each worker receives from this one.
-    receiver: Receiver<Message>,
-    /// At least as many as there are looks in the queue; a receiver takes its look off before it looks.
-    looks: AtomicUsize,
+    /// Has room for as many jobs as may be queued.
+    sender: Sender<Queued>,
+    /// Holds at least as many as the word counts.
+    receiver: Receiver<Queued>,
     /// Jobs that wait for room in the queue.
     line: Line,
+    /// Workers without a job.
+    sleepers: Sleepers,
+    /// Whether it pays for an idle worker to wait awake.
+    spin: Spin,
+    /// How many jobs may run at once.
+    gate: Gate,
+    /// What became of jobs.
+    seats: Seats,
+    /// How many threads are cancelling jobs.
+    cancelling: AtomicUsize,
     /// Those who wait until nothing is queued or running, or all workers are gone.
     pub(crate) quiet: Wakers,
-    /// Jobs that ran.
-    completed: AtomicU64,
-    /// Jobs that left the queue without running.
-    cancelled: AtomicU64,
     /// Handles that exist. The last one to go retires the pool.
     handles: AtomicUsize,
     /// Threads that were ever tried to start, to number them.
     threads_named: AtomicU64,
-    /// The most jobs that may be queued.
-    limit: usize,
     /// How long a worker waits for a job before it leaves.
     keep_alive: Duration,
     /// What threads are named, before the number.
@@ -74,19 +83,20 @@ pub(crate) struct Shared {
 impl Shared {
     /// A pool with one handle.
     pub(crate) fn new(options: PoolBuilder) -> Shared {
-        let (sender, receiver) = crossbeam_channel::bounded(options.queue_limit + LOOKS_LIMIT);
+        let (sender, receiver) = crossbeam_channel::bounded(options.queue_limit);
         Shared {
             state: State::new(options.max_threads),
             sender,
             receiver,
-            looks: AtomicUsize::new(0),
             line: Line::default(),
+            sleepers: Sleepers::default(),
+            spin: Spin::new(),
+            gate: Gate::new(options.admission),
+            seats: Seats::default(),
+            cancelling: AtomicUsize::new(0),
             quiet: Wakers::default(),
-            completed: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
             handles: AtomicUsize::new(1),
             threads_named: AtomicU64::new(0),
-            limit: options.queue_limit,
             keep_alive: options.keep_alive,
             name: options.name,
             starter: options.starter,
@@ -95,16 +105,15 @@ impl Shared {
 
     /// Puts a job into the queue and sees to it that there is a worker for it; or gives it back.
     pub(crate) fn enqueue(self: &Arc<Self>, job: JobRef) -> Result<(), (JobRef, Rejected)> {
+        if self.state.load().is_closed() {
+            return Err((job, Rejected::ShutDown));
+        }
         census::busy_begins();
-        let must_start = match self.state.submit(self.limit) {
-            Ok(must_start) => must_start,
-            Err(reason) => {
-                census::busy_ends();
-                return Err((job, reason));
-            }
-        };
-        self.send(Some(job));
-        self.after_sending(must_start);
+        if let Err(job) = self.send(job) {
+            census::busy_ends();
+            return Err((job, Rejected::QueueFull));
+        }
+        self.count();
         Ok(())
     }
 
@@ -122,110 +131,145 @@ impl Shared {
             return Err((job, Rejected::ShutDown));
         }
         census::busy_begins();
-        self.line.push(job, |revoked| {
-            self.conclude(revoked, Verdict::Cancel);
-            census::busy_ends();
-        });
+        self.line.push(job, |revoked| self.cancel(revoked));
         self.admit();
         Ok(())
     }
 
     /// Lets jobs from the line into the queue as far as there is room. In a closed pool they are cancelled.
     fn admit(self: &Arc<Self>) {
+        // Push to the line, then look for room; make room, then look at the line: one of the two sees the other.
+        fence(SeqCst);
         while self.line.len() > 0 {
-            let may_go = || match self.state.submit(self.limit) {
-                Ok(must_start) => Some(Ok(must_start)),
-                Err(Rejected::ShutDown) => Some(Err(())),
-                Err(Rejected::QueueFull) => None,
-            };
-            let go = |job, admitted: Result<bool, ()>| match admitted {
-                Ok(must_start) => {
-                    self.send(Some(job));
-                    Ok(must_start)
-                }
-                Err(()) => Err(job),
-            };
-            match self.line.pop(may_go, go) {
+            let closed = self.state.load().is_closed();
+            let _cancelling = closed.then(|| Cancelling::begin(self));
+            match self.line.pop(|job| if closed { Ok(Some(job)) } else { self.send(job).map(|()| None) }) {
                 None => return,
-                Some(Ok(must_start)) => self.after_sending(must_start),
-                Some(Err(job)) => {
-                    let _serving = Serving::begin(self); // a job that is cancelled may call the pool
-                    self.conclude(job, Verdict::Cancel);
-                    census::busy_ends();
-                }
+                Some(None) => self.count(),
+                Some(Some(job)) => self.cancel(job),
             }
         }
     }
 
-    fn after_sending(self: &Arc<Self>, must_start: bool) {
-        // Push, then look again: who closed the pool meanwhile may have emptied the queue before the push.
-        fence(SeqCst);
-        if self.state.load().is_closed() {
-            self.cancel_queued();
+    fn send(&self, job: JobRef) -> Result<(), JobRef> {
+        let queued = Queued { job, since: Moment::now() };
+        self.sender.try_send(queued).map_err(|full| full.into_inner().job)
+    }
+
+    /// Counts a job that has been sent, and sees to it that there is a worker for it. In a closed pool it is cancelled instead:
+    /// it or another one, which makes no difference.
+    fn count(self: &Arc<Self>) {
+        match self.state.submit(self.gate.width()) {
+            Ok(true) => self.start_worker(),
+            Ok(false) => self.rouse(),
+            Err(()) => self.cancel_queued(1),
         }
-        if must_start {
+    }
+
+    /// Wakes an idle worker if there is anything for it to do.
+    fn rouse(&self) {
+        while self.is_wanted() && self.sleepers.wake_searcher() {}
+    }
+
+    /// Whether there is anything to do for an idle worker: a job, to watch, or to leave.
+    fn is_wanted(&self) -> bool {
+        let word = self.state.load();
+        let kept_waiting = || word.queued() > 0 && word.max() > 0 && self.gate.wants_watcher();
+        word.surplus() > 0 || word.admitted(self.gate.width()) > 0 || kept_waiting()
+    }
+
+    /// An idle worker takes a job, if there is one for it.
+    fn claim(self: &Arc<Self>, width: usize) -> bool {
+        let claimed = self.state.claim(width);
+        claimed.is_some_and(|after| {
+            self.note_claim(after);
+            if after.idle() == 0 && self.gate.is_narrow() {
+                self.restaff(); // somebody has to watch
+            }
+            true
+        })
+    }
+
+    fn note_claim(&self, after: Word) {
+        if after.queued() == 0 {
+            self.gate.reset();
+        }
+        // If it was the last job of a pool without handles, the others can go.
+        self.sleepers.wake_up_to(after.surplus());
+    }
+
+    /// Starts and wakes the workers for the jobs that may begin.
+    fn restaff(self: &Arc<Self>) {
+        for _ in 0..self.state.staff(self.gate.width()) {
             self.start_worker();
         }
+        self.rouse();
     }
 
-    /// An idle worker takes note of what it has received.
-    fn receive(self: &Arc<Self>, message: Message) {
-        match message {
-            Some(job) => self.perform(job),
-            None => {
-                self.looks.fetch_sub(1, SeqCst);
+    /// A worker that has claimed a job performs it, and as many more as it gets, if it wants `more`.
+    fn perform(self: &Arc<Self>, seat: &Seat, more: bool) {
+        let mut began = Moment::now();
+        loop {
+            let Queued { job, since } = self.receive();
+            self.admit();
+            seat.begins(began);
+            let outcome = job.finish(Verdict::Run);
+            let ended = Moment::now();
+            let ran = ended.since(began);
+            seat.ends(outcome, began.since(since), ran);
+            self.gate.note_run(ran);
+            let (after, again) = self.state.done(if more { self.gate.width() } else { 0 });
+            if again {
+                self.note_claim(after);
+            } else {
+                self.ring_if_quiet();
             }
+            census::busy_ends();
+            if !again {
+                return;
+            }
+            began = ended;
         }
     }
 
-    /// An idle worker takes a job, performs it, and is idle again.
-    fn perform(self: &Arc<Self>, job: JobRef) {
-        let before = self.state.take();
-        self.admit();
-        self.conclude(job, if before.is_closed() { Verdict::Cancel } else { Verdict::Run });
-        self.ring_if_quiet(self.state.done());
+    fn receive(&self) -> Queued {
+        self.receiver.try_recv().expect("a job is sent before it is counted")
+    }
+
+    /// A job that will not run is settled.
+    fn cancel(&self, job: JobRef) {
+        job.finish(Verdict::Cancel);
+        self.seats.cancelled();
         census::busy_ends();
     }
 
-    fn conclude(&self, job: JobRef, verdict: Verdict) {
-        let counter = match job.finish(verdict) {
-            Outcome::Ran => &self.completed,
-            Outcome::NeverRan => &self.cancelled,
-        };
-        counter.fetch_add(1, Relaxed);
+    /// Takes so many jobs, which nobody counts any more, out of the queue of a closed pool and cancels them.
+    fn cancel_queued(&self, count: usize) {
+        let _cancelling = Cancelling::begin(self);
+        for _ in 0..count {
+            self.cancel(self.receive().job);
+        }
     }
 
     /// Changes the number of threads wanted, starts those that queued jobs call for, and sends away idle ones that are too
     /// many.
     pub(crate) fn resize(self: &Arc<Self>, max: usize) {
-        let (after, started) = self.state.resize(max);
-        self.ensure_looks(after.idle().min(after.surplus()));
+        let (after, started) = self.state.resize(max, self.gate.width());
+        self.sleepers.wake_up_to(after.surplus());
         for _ in 0..started {
             self.start_worker();
         }
+        self.rouse();
     }
 
     /// Refuses further jobs, cancels those queued and sends the idle workers away.
     pub(crate) fn close(self: &Arc<Self>) {
+        let cancelling = Cancelling::begin(self);
         self.state.close();
-        fence(SeqCst);
-        self.cancel_queued();
+        self.cancel_queued(self.state.clear());
         self.admit();
-    }
-
-    /// Of a closed pool: cancels what is queued, and sends the idle workers away (again: their looks were in the queue).
-    fn cancel_queued(&self) {
-        let _serving = Serving::begin(self); // a job that is cancelled may call the pool
-        while let Ok(message) = self.receiver.try_recv() {
-            let Some(job) = message else {
-                self.looks.fetch_sub(1, SeqCst);
-                continue;
-            };
-            self.conclude(job, Verdict::Cancel);
-            self.ring_if_quiet(self.state.cancelled());
-            census::busy_ends();
-        }
-        self.ensure_looks(self.state.load().idle());
+        drop(cancelling);
+        self.sleepers.wake_up_to(usize::MAX);
     }
 
     /// Another handle exists.
@@ -242,52 +286,71 @@ impl Shared {
         if after.max() == 0 {
             self.close();
         } else {
-            self.ensure_looks(after.idle());
+            self.sleepers.wake_up_to(after.surplus());
         }
     }
 
-    /// Blocks until the word is as wanted, for at most `timeout`. Returns whether it is.
-    pub(crate) fn wait(&self, timeout: Option<Duration>, wanted: impl Fn(Word) -> bool) -> bool {
+    /// Blocks until nothing is queued or running, for at most `timeout`. Returns whether it is so.
+    pub(crate) fn join(&self, timeout: Option<Duration>) -> bool {
+        self.wait(timeout, || self.is_quiet())
+    }
+
+    /// Blocks until the workers of a closed pool have left, for at most `timeout`. Returns whether they have.
+    pub(crate) fn wait_for_leave(&self, timeout: Option<Duration>) -> bool {
+        self.wait(timeout, || self.is_quiet() && self.state.load().threads() == 0)
+    }
+
+    fn wait(&self, timeout: Option<Duration>, done: impl Fn() -> bool) -> bool {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        self.quiet.wait(deadline, || wanted(self.state.load()))
+        self.quiet.wait(deadline, done)
     }
 
     /// Is nothing queued or running?
     pub(crate) fn is_quiet(&self) -> bool {
-        self.state.load().is_quiet()
+        // In this order: who cancels says so before the word ceases to count its jobs.
+        self.state.load().is_quiet() && self.cancelling.load(SeqCst) == 0
     }
 
     pub(crate) fn stats(&self) -> PoolStats {
         let word = self.state.load();
+        let Record { completed, cancelled, waits, runs } = self.seats.sum();
         PoolStats {
             threads: word.threads(),
             idle: word.idle(),
             queued: word.queued() + self.line.len(),
-            running: word.threads() - word.idle(),
-            completed: self.completed.load(Relaxed),
-            cancelled: self.cancelled.load(Relaxed),
+            running: word.running(),
+            completed,
+            cancelled,
             max_threads: word.max(),
+            waits,
+            runs,
         }
     }
 
-    fn ring_if_quiet(&self, after: Word) {
-        if after.is_quiet() {
+    fn ring_if_quiet(&self) {
+        if self.is_quiet() {
             self.quiet.wake_all();
         }
     }
+}
 
-    /// Sees to it that at least `wanted` looks are in the queue, as far as there may be so many.
-    fn ensure_looks(&self, wanted: usize) {
-        let wanted = wanted.min(LOOKS_LIMIT);
-        let raise = |looks| (looks < wanted).then_some(wanted);
-        if let Ok(before) = self.looks.fetch_update(SeqCst, SeqCst, raise) {
-            for _ in before..wanted {
-                self.send(None);
-            }
-        }
+/// The current thread cancels jobs: nothing is quiet until it has done so.
+struct Cancelling<'a> {
+    shared: &'a Shared,
+    /// A job that is cancelled may call the pool.
+    _serving: Serving,
+}
+
+impl Cancelling<'_> {
+    fn begin(shared: &Shared) -> Cancelling<'_> {
+        shared.cancelling.fetch_add(1, SeqCst);
+        Cancelling { shared, _serving: Serving::begin(shared) }
     }
+}
 
-    fn send(&self, message: Message) {
-        self.sender.send(message).expect("a pool holds the receiver of its queue");
+impl Drop for Cancelling<'_> {
+    fn drop(&mut self) {
+        self.shared.cancelling.fetch_sub(1, SeqCst);
+        self.shared.ring_if_quiet();
     }
 }

@@ -7,9 +7,8 @@
 //!
 //! Each transition is one read-modify-write, so each sees the others whole. README.md says what they keep true.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
-use crate::error::Rejected;
 
 /// The most threads a pool can have.
 pub(crate) const THREADS_LIMIT: usize = (1 << 14) - 1;
@@ -77,33 +76,52 @@ impl Word {
         self.threads().saturating_sub(wanted)
     }
 
-    /// How many workers must be started so that each queued job has an idle one, as far as `max` allows.
-    fn missing(self) -> usize {
-        let wanted = self.queued().saturating_sub(self.idle());
+    /// Workers with a job.
+    pub(crate) fn running(self) -> usize {
+        self.threads() - self.idle()
+    }
+
+    /// How many of the queued jobs may be taken while at most `width` may run.
+    pub(crate) fn admitted(self, width: usize) -> usize {
+        if self.is_closed() { 0 } else { self.queued().min(width.saturating_sub(self.running())) }
+    }
+
+    /// How many workers must be started so that each job that may be taken has an idle one, as far as `max` allows. While
+    /// there are queued jobs and none of them may be taken, one idle worker watches.
+    fn missing(self, width: usize) -> usize {
+        let wanted = self.admitted(width).max(usize::from(self.queued() > 0)).saturating_sub(self.idle());
         if self.is_closed() { 0 } else { wanted.min(self.max().saturating_sub(self.threads())) }
     }
 
-    /// One more job, and a worker for it if none is idle. True if that worker has to be started.
-    fn submit(self, limit: usize) -> Result<(Word, bool), Rejected> {
+    /// One more job, and a worker for it if none is idle. True if that worker has to be started. None if the pool is closed.
+    fn submit(self, width: usize) -> Option<(Word, bool)> {
         if self.is_closed() {
-            return Err(Rejected::ShutDown);
+            return None;
         }
-        if self.queued() >= limit {
-            return Err(Rejected::QueueFull);
-        }
-        let (word, started) = Word(self.0 + QUEUED).staffed(1);
-        Ok((word, started > 0))
+        let (word, started) = Word(self.0 + QUEUED).staffed(width, 1);
+        Some((word, started > 0))
+    }
+
+    /// An idle worker takes a job, if it may.
+    fn claim(self, width: usize) -> Option<Word> {
+        (self.surplus() == 0 && self.admitted(width) > 0).then(|| Word(self.0 - QUEUED - IDLE))
+    }
+
+    /// A worker has done its job. Either it takes the next, or it is idle.
+    fn done(self, width: usize) -> Word {
+        let idle = Word(self.0 + IDLE);
+        idle.claim(width).unwrap_or(idle)
     }
 
     /// With missing workers counted as idle, `most` at most, and how many these are.
-    fn staffed(self, most: usize) -> (Word, usize) {
-        let started = self.missing().min(most);
+    fn staffed(self, width: usize, most: usize) -> (Word, usize) {
+        let started = self.missing(width).min(most);
         (Word(self.0 + started as u64 * (THREAD + IDLE)), started)
     }
 
     /// With another `max`, and as many workers more as have to be started for it.
-    fn resize(self, max: usize) -> (Word, usize) {
-        Word(self.0 - self.max() as u64 * MAX + max as u64 * MAX).staffed(THREADS_LIMIT)
+    fn resize(self, max: usize, width: usize) -> (Word, usize) {
+        Word(self.0 - self.max() as u64 * MAX + max as u64 * MAX).staffed(width, THREADS_LIMIT)
     }
 
     /// Without one idle worker, if it isn't needed: there are too many, or nothing is queued and it is `tired` of waiting.
@@ -137,24 +155,29 @@ impl State {
         Word(self.0.load(SeqCst))
     }
 
-    /// Counts a job as queued. True if a worker was counted for it and must be started.
-    pub(crate) fn submit(&self, limit: usize) -> Result<bool, Rejected> {
-        self.change(|word| word.submit(limit))
+    /// Counts a job that has been sent as queued. True if a worker was counted for it and must be started. `Err`: the pool is
+    /// closed, and the job isn't counted.
+    pub(crate) fn submit(&self, width: usize) -> Result<bool, ()> {
+        self.change(|word| word.submit(width).ok_or(()))
     }
 
-    /// An idle worker takes a job. Returns the word before.
-    pub(crate) fn take(&self) -> Word {
-        Word(self.0.fetch_sub(IDLE + QUEUED, SeqCst))
+    /// An idle worker takes a job, if it may. Returns the word after, if it has.
+    pub(crate) fn claim(&self, width: usize) -> Option<Word> {
+        self.change(|word| word.claim(width).map(|word| (word, word)).ok_or(())).ok()
     }
 
-    /// A worker has done with its job and is idle. Returns the word after.
-    pub(crate) fn done(&self) -> Word {
-        Word(self.0.fetch_add(IDLE, SeqCst) + IDLE)
+    /// A worker has done its job. Returns the word after, and whether it has taken the next.
+    pub(crate) fn done(&self, width: usize) -> (Word, bool) {
+        let step = |word: Word| {
+            let after = word.done(width);
+            Ok::<_, Infallible>((after, (after, after.idle() == word.idle())))
+        };
+        self.change(step).unwrap_or_else(|never| match never {})
     }
 
-    /// A queued job was cancelled. Returns the word after.
-    pub(crate) fn cancelled(&self) -> Word {
-        Word(self.0.fetch_sub(QUEUED, SeqCst) - QUEUED)
+    /// Takes all queued jobs out of the count, to cancel them. Returns how many these are.
+    pub(crate) fn clear(&self) -> usize {
+        Word(self.0.fetch_and(!(QUEUED * QUEUE_LIMIT as u64), SeqCst)).queued()
     }
 
     /// An idle worker leaves if it isn't needed. Returns the word after, if it left.
@@ -168,12 +191,21 @@ impl State {
     }
 
     /// Changes `max`. Returns the word after and how many workers were counted and must be started.
-    pub(crate) fn resize(&self, max: usize) -> (Word, usize) {
-        let resized = self.change(|word| {
-            let (word, started) = word.resize(max);
-            Ok::<_, ()>((word, (word, started)))
-        });
-        resized.expect("resize never refuses")
+    pub(crate) fn resize(&self, max: usize, width: usize) -> (Word, usize) {
+        self.restaff(|word| word.resize(max, width))
+    }
+
+    /// Counts the workers that are missing. Returns how many must be started.
+    pub(crate) fn staff(&self, width: usize) -> usize {
+        self.restaff(|word| word.staffed(width, THREADS_LIMIT)).1
+    }
+
+    fn restaff(&self, step: impl Fn(Word) -> (Word, usize)) -> (Word, usize) {
+        let step = |word| {
+            let (word, started) = step(word);
+            Ok::<_, Infallible>((word, (word, started)))
+        };
+        self.change(step).unwrap_or_else(|never| match never {})
     }
 
     /// Marks the pool as shut down.
@@ -206,18 +238,32 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever happens in whatever order, a queued job that may run has a worker that will come for it.
+        /// Whatever happens in whatever order, a queued job that may run has a worker that will come for it, and one that
+        /// may not has one that watches.
         #[test]
-        fn no_queued_job_is_left_alone(steps in proptest::collection::vec((0..8_u8, 0..5_usize), 1..200)) {
+        fn no_queued_job_is_left_alone(
+            steps in proptest::collection::vec((0..8_u8, 0..5_usize), 1..200),
+            width in prop_oneof![Just(usize::MAX), 1..4_usize],
+        ) {
             let state = State::new(2);
             for (step, n) in steps {
                 let word = state.load();
                 match step {
-                    0..=2 => drop(state.submit(6)),
-                    3 if word.idle() > 0 && word.queued() > 0 => drop(state.take()),
-                    4 if word.threads() > word.idle() => drop(state.done()),
+                    0..=2 if word.queued() < 6 => drop(state.submit(width)),
+                    3 if word.idle() > 0 => {
+                        let claimed = state.claim(width);
+                        prop_assert!(claimed.is_none_or(|after| after.running() <= width && after.running() == word.running() + 1));
+                        if claimed.is_some_and(|after| after.idle() == 0) {
+                            state.staff(width);
+                        }
+                    }
+                    4 if word.running() > 0 => {
+                        let (after, again) = state.done(width);
+                        prop_assert_eq!(after.running(), word.running() - usize::from(!again));
+                        prop_assert_eq!(after.queued(), word.queued() - usize::from(again));
+                    }
                     5 if word.idle() > 0 => drop(state.leave(n > 2)),
-                    6 => drop(state.resize(n)),
+                    6 => drop(state.resize(n, width)),
                     7 if word.idle() > 0 => drop(state.yield_seat()),
                     _ => {}
                 }
@@ -236,7 +282,7 @@ mod tests {
     fn the_fields_hold_their_limits_side_by_side() {
         let state = State::new(THREADS_LIMIT);
         for _ in 0..THREADS_LIMIT + 10 {
-            state.submit(QUEUE_LIMIT).unwrap();
+            state.submit(usize::MAX).unwrap();
         }
         let word = state.load();
         let counts = (word.max(), word.threads(), word.idle(), word.queued());

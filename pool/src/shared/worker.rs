@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use std::{io, ptr, thread};
 
-use super::Shared;
+use super::gate::{TICK, Watch};
+use super::sleepers::Bed;
+use super::{Shared, Word};
 use crate::census;
 
 /// Starts a thread that runs the body, or says why the system doesn't allow it.
@@ -14,9 +16,8 @@ pub(crate) type Starter = fn(thread::Builder, Body) -> io::Result<()>;
 /// What such a thread does.
 pub(super) type Body = Box<dyn FnOnce() + Send>;
 
-/// The shortest wait for a message. The word may count a job whose submitter hasn't pushed it yet; who waited for it
-/// without any patience would spin.
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+/// The shortest time that a worker waits for a job before it leaves.
+const SHORTEST_PATIENCE: Duration = Duration::from_millis(1);
 
 /// The starter of every pool outside this crate's own tests.
 pub(crate) fn os_thread(builder: thread::Builder, body: Body) -> io::Result<()> {
@@ -90,10 +91,11 @@ impl Shared {
     #[cold]
     fn stand_in(self: &Arc<Self>) {
         let _serving = Serving::begin(self);
+        let seat = self.seats.take();
         loop {
-            // Nothing to receive means that a submitter has counted its job and not pushed it yet.
-            if let Ok(message) = self.receiver.recv_timeout(SHORTEST_WAIT) {
-                self.receive(message);
+            // Whatever the gate says: nobody else would do it.
+            if self.claim(usize::MAX) {
+                self.perform(&seat.seat, false);
             }
             if self.leave(true) || self.yield_seat() || self.try_start().is_ok() {
                 return;
@@ -116,28 +118,88 @@ impl Shared {
     }
 
     /// Passes on to the next idle worker what made this one leave.
-    fn after_leaving(&self, left: Option<super::Word>) -> bool {
+    fn after_leaving(&self, left: Option<Word>) -> bool {
         let Some(after) = left else { return false };
         census::busy_begins(); // it may wake somebody
-        self.ensure_looks(after.idle().min(after.surplus()).min(1));
-        self.ring_if_quiet(after);
+        self.sleepers.wake_up_to(after.surplus());
+        self.ring_if_quiet();
         census::busy_ends();
         true
+    }
+
+    /// Looks at the gate while jobs wait at it.
+    fn watch(&self, mut watch: Watch<'_>) {
+        let kept_waiting = |word: Word| word.queued() > 0 && word.admitted(self.gate.width()) == 0 && word.surplus() == 0;
+        while kept_waiting(self.state.load()) {
+            thread::sleep(TICK);
+            watch.tick(self.seats.busy());
+        }
     }
 }
 
 /// The life of a worker.
 fn work(shared: Arc<Shared>) {
     let _serving = Serving::begin(&shared);
-    let patience = shared.keep_alive.max(SHORTEST_WAIT);
+    let seat = shared.seats.take();
+    let bed = Bed::new();
+    let patience = shared.keep_alive.max(SHORTEST_PATIENCE);
+    let mut search = Search { shared: &shared, on: false };
     while !shared.leave(false) {
-        match shared.receiver.recv_timeout(patience) {
-            Ok(message) => shared.receive(message),
-            Err(_) => {
-                if shared.leave(true) {
-                    return;
-                }
-            }
+        if shared.claim(shared.gate.width()) {
+            search.end();
+            shared.perform(&seat.seat, true);
+            continue;
         }
+        if let Some(watch) = shared.is_wanted().then(|| shared.gate.watch()).flatten() {
+            search.end();
+            shared.watch(watch);
+            shared.restaff();
+            continue;
+        }
+        search.begin();
+        // The thread that submits is on a core too.
+        if shared.spin.until(1, || shared.is_wanted()) {
+            continue;
+        }
+        search.end();
+        shared.sleepers.enter(&bed);
+        if shared.is_wanted() {
+            search.on = !shared.sleepers.leave(&bed);
+            continue;
+        }
+        search.on = shared.sleepers.sleep(&bed, patience);
+        if !search.on && shared.leave(true) {
+            break;
+        }
+    }
+}
+
+/// Whether a worker is relied on to look for a job.
+struct Search<'a> {
+    shared: &'a Shared,
+    on: bool,
+}
+
+impl Search<'_> {
+    fn begin(&mut self) {
+        if !self.on {
+            self.on = true;
+            self.shared.sleepers.search_begins();
+        }
+    }
+
+    /// If there is more to do than it has found, another one searches.
+    fn end(&mut self) {
+        if self.on {
+            self.on = false;
+            self.shared.sleepers.search_ends();
+            self.shared.rouse();
+        }
+    }
+}
+
+impl Drop for Search<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use greenroom_pool::Pool;
+use greenroom_pool::{Pool, Spin};
 use slab::Slab;
 
 use super::GreenletInfo;
@@ -65,6 +65,10 @@ pub(crate) struct Inner {
     pub(super) leavers: RefCell<WaitList>,
     /// The most that any of the leavers doesn't wait for.
     pub(super) rest: Cell<usize>,
+    /// How many jobs are out that greenlets of this hub wait for.
+    pub(crate) jobs_out: Cell<usize>,
+    /// Whether it pays to wait awake for these.
+    pub(super) spin: Spin,
     /// The pool, once it was asked for.
     pool: RefCell<Option<Pool>>,
     /// Where the hub stands.
@@ -126,6 +130,8 @@ impl Inner {
             idlers: RefCell::new(WaitList::new()),
             leavers: RefCell::new(WaitList::new()),
             rest: Cell::new(0),
+            jobs_out: Cell::new(0),
+            spin: Spin::new(),
             pool: RefCell::new(None),
             stage: Cell::new(Stage::Running),
             mid_unwind: Cell::new(0),

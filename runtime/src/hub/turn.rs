@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use greenroom_pool::Spin;
+
 use super::asleep::Asleep;
 use super::inner::Inner;
 use crate::greenlet::core::{Core, MAIN, Parked, Phase};
@@ -139,8 +141,19 @@ impl Inner {
         self.idlers.borrow_mut().wake_all() > 0
     }
 
+    /// Waits awake for a moment, if jobs are out that are likely to be done by then. True: something has come.
+    fn spin(&self) -> bool {
+        let in_time = |deadline| deadline >= Instant::now() + Spin::MOMENT;
+        self.jobs_out.get() > 0
+            && self.timers.borrow().next().is_none_or(in_time)
+            && self.spin.until(0, || !self.door.is_quiet())
+    }
+
     /// Sleeps until the next deadline or until another thread rings.
     fn sleep(&self, patience: &mut Duration) -> Result<(), String> {
+        if self.spin() {
+            return Ok(());
+        }
         self.door.announce_sleep();
         if self.door.is_quiet() {
             let deadline = self.timers.borrow().next();

@@ -11,7 +11,7 @@ use greenroom_pool::{Pool, Rejected};
 use super::{ApplyError, Call};
 use crate::greenlet::outcome::JoinError;
 use crate::greenlet::{current, unwind};
-use crate::hub::Inner;
+use crate::hub::{self, Inner};
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::wake::Waiter;
@@ -141,13 +141,14 @@ struct Lent<'a> {
     lease: Option<Lease>,
     /// Whether a job is out that was not revoked.
     is_out: bool,
+    awaited: Option<Awaited>,
     done: &'a AtomicBool,
 }
 
 impl<'a> Lent<'a> {
     fn new(done: &'a AtomicBool) -> Lent<'a> {
         let used = LEASES.try_with(|leases| leases.borrow_mut().pop()).ok().flatten();
-        Lent { lease: Some(used.unwrap_or_default()), is_out: false, done }
+        Lent { lease: Some(used.unwrap_or_default()), is_out: false, awaited: None, done }
     }
 
     /// # Safety
@@ -173,6 +174,7 @@ impl<'a> Lent<'a> {
         };
         current::with(|core| core.undisturbed(lend))?;
         self.is_out = true;
+        self.awaited = Awaited::begin();
         Ok(())
     }
 
@@ -201,4 +203,26 @@ impl Drop for Lent<'_> {
             let _ = LEASES.try_with(|leases| leases.borrow_mut().push(lease));
         }
     }
+}
+
+/// A job that a greenlet of this thread's hub waits for: the hub counts these.
+struct Awaited(());
+
+impl Awaited {
+    fn begin() -> Option<Awaited> {
+        count_awaited(1).then_some(Awaited(()))
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        count_awaited(-1);
+    }
+}
+
+/// False: this thread has no hub.
+fn count_awaited(change: isize) -> bool {
+    // SAFETY: used in this call only.
+    let hub = unsafe { hub::peek() };
+    hub.map(|hub| hub.jobs_out.set(hub.jobs_out.get().saturating_add_signed(change))).is_some()
 }

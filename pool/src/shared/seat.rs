@@ -1,0 +1,126 @@
+//! What each worker notes about the jobs it does, so that no two of them write to one place.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::job::Outcome;
+use crate::stats::Histogram;
+use crate::sys::CpuClock;
+
+/// The seats of a pool.
+#[derive(Debug, Default)]
+pub(super) struct Seats {
+    taken: Mutex<Vec<Arc<Seat>>>,
+    /// What those noted who are gone, and what happened at no seat.
+    rest: Mutex<Record>,
+}
+
+/// One thread that does jobs.
+#[derive(Debug)]
+pub(super) struct Seat {
+    record: Mutex<Record>,
+    busy: AtomicBool,
+    /// When its last job began; 0 before the first.
+    began: AtomicU64,
+    clock: Option<CpuClock>,
+}
+
+/// What became of jobs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) completed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) waits: Histogram,
+    pub(crate) runs: Histogram,
+}
+
+/// A seat that is taken, given up when dropped.
+pub(super) struct Taken<'a> {
+    seats: &'a Seats,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Seats {
+    /// For the current thread.
+    pub(super) fn take(&self) -> Taken<'_> {
+        let seat = Arc::new(Seat {
+            record: Mutex::default(),
+            busy: AtomicBool::new(false),
+            began: AtomicU64::new(0),
+            clock: CpuClock::of_this_thread(),
+        });
+        lock(&self.taken).push(Arc::clone(&seat));
+        Taken { seats: self, seat }
+    }
+
+    /// A job was cancelled.
+    pub(super) fn cancelled(&self) {
+        lock(&self.rest).cancelled += 1;
+    }
+
+    /// Those that do a job.
+    pub(super) fn busy(&self) -> Vec<Arc<Seat>> {
+        lock(&self.taken).iter().filter(|seat| seat.busy.load(Relaxed)).cloned().collect()
+    }
+
+    /// All that was noted so far.
+    pub(super) fn sum(&self) -> Record {
+        let taken = lock(&self.taken);
+        let mut sum = lock(&self.rest).clone();
+        taken.iter().for_each(|seat| sum.add(&lock(&seat.record)));
+        sum
+    }
+}
+
+impl Seat {
+    pub(super) fn begins(&self, now: Moment) {
+        self.began.store(now.nanos(), Relaxed);
+        self.busy.store(true, Relaxed);
+    }
+
+    pub(super) fn ends(&self, outcome: Outcome, waited: Duration, ran: Duration) {
+        self.busy.store(false, Relaxed);
+        let mut record = lock(&self.record);
+        match outcome {
+            Outcome::Ran => {
+                record.completed += 1;
+                record.waits.record(waited);
+                record.runs.record(ran);
+            }
+            Outcome::NeverRan => record.cancelled += 1,
+        }
+    }
+
+    /// When its last job began.
+    pub(super) fn began(&self) -> Moment {
+        Moment::from_nanos(self.began.load(Relaxed))
+    }
+
+    /// How much of it its thread has used. None if that can't be told.
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        self.clock.as_ref()?.read()
+    }
+}
+
+impl Record {
+    fn add(&mut self, other: &Record) {
+        self.completed += other.completed;
+        self.cancelled += other.cancelled;
+        self.waits.add(&other.waits);
+        self.runs.add(&other.runs);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut taken = lock(&self.seats.taken);
+        taken.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        lock(&self.seats.rest).add(&lock(&self.seat.record));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
