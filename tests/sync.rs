@@ -480,21 +480,26 @@ fn check_killed_when_it_was_its_turn(make: Make) {
 
 fn check_a_tie_loses_nothing(make: Make) {
     // The wake comes first.
-    let rig = make();
-    let (first, second) = (rig.waiter(Some(ms(5))), rig.waiter(Some(LONG)));
+    let (rig, first, second) = set_up_within(ms(5), || {
+        let rig = make();
+        let (first, second) = (rig.waiter(Some(ms(5))), rig.waiter(Some(LONG)));
+        (rig, first, second)
+    });
     spin(ms(10));
     rig.notify();
     assert!(first.join().unwrap(), "it was notified before it could see that its time was over");
     assert!(second.join().unwrap());
 
     // The deadline comes first, the hand-over before it has left.
-    let rig = make();
-    let other = Arc::clone(&rig);
-    let notifier = begun(move || {
-        sleep(ms(5));
-        other.notify();
+    let (notifier, first, second) = set_up_within(ms(5), || {
+        let rig = make();
+        let other = Arc::clone(&rig);
+        let notifier = begun(move || {
+            sleep(ms(5));
+            other.notify();
+        });
+        (notifier, rig.waiter(Some(ms(8))), rig.waiter(Some(LONG)))
     });
-    let (first, second) = (rig.waiter(Some(ms(8))), rig.waiter(Some(LONG)));
     spin(ms(15));
     notifier.join().unwrap();
     assert!(first.join().unwrap(), "it was handed over, and it could still use it");

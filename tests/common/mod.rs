@@ -60,6 +60,17 @@ pub(crate) fn spin(d: Duration) {
     spin_until(Instant::now() + d);
 }
 
+/// What `set_up` makes in less than `limit`, before the first of its deadlines is over: on a busy machine it is tried again.
+pub(crate) fn set_up_within<T>(limit: Duration, mut set_up: impl FnMut() -> T) -> T {
+    loop {
+        let start = Instant::now();
+        let made = set_up();
+        if start.elapsed() < limit {
+            return made;
+        }
+    }
+}
+
 /// A greenlet that has run to its first park.
 #[track_caller]
 pub(crate) fn begun<T: 'static>(f: impl FnOnce() -> T + 'static) -> Greenlet<T> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use greenroom::queue::{GetError, PutError, Queue};
 use greenroom::{sleep, timeout};
 
-use crate::common::{LONG, begun, ms, spin, within_a_minute};
+use crate::common::{LONG, begun, ms, set_up_within, spin, within_a_minute};
 use crate::{AnyQueue, FILLER, drain, elsewhere, full, getter, putter};
 
 each_queue! { u32;
@@ -122,21 +122,26 @@ fn check_killed_putter<Q: AnyQueue<u32>>() {
 
 fn check_get_tie<Q: AnyQueue<u32>>() {
     // The hand-over comes first.
-    let queue = Q::narrow();
-    let other = queue.clone();
-    let first = begun(move || other.get_timeout(ms(5)));
+    let (queue, first) = set_up_within(ms(5), || {
+        let queue = Q::narrow();
+        let other = queue.clone();
+        (queue, begun(move || other.get_timeout(ms(5))))
+    });
     spin(ms(10));
     elsewhere(&queue, |queue| queue.put(7)).unwrap();
     assert_eq!(first.join().unwrap(), Ok(7));
 
     // The deadline comes first, the hand-over before it has left.
-    let other = queue.clone();
-    let enabler = begun(move || {
-        sleep(ms(5));
-        other.put(8)
+    let (queue, enabler, first) = set_up_within(ms(5), || {
+        let queue = Q::narrow();
+        let other = queue.clone();
+        let enabler = begun(move || {
+            sleep(ms(5));
+            other.put(8)
+        });
+        let other = queue.clone();
+        (queue, enabler, begun(move || other.get_timeout(ms(8))))
     });
-    let other = queue.clone();
-    let first = begun(move || other.get_timeout(ms(8)));
     spin(ms(15));
     enabler.join().unwrap().unwrap();
     assert_eq!(first.join().unwrap(), Ok(8));
@@ -155,22 +160,26 @@ fn check_put_tie<Q: AnyQueue<u32>>() {
         assert_eq!(queue.try_get(), Err(GetError::Empty));
     }
 
-    let queue = full::<Q>();
-    let other = queue.clone();
-    let first = begun(move || other.put_timeout(7, ms(5)));
+    let (queue, first) = set_up_within(ms(5), || {
+        let queue = full::<Q>();
+        let other = queue.clone();
+        (queue, begun(move || other.put_timeout(7, ms(5))))
+    });
     spin(ms(10));
     elsewhere(&queue, |queue| make_room(&queue));
     assert_eq!(first.join().unwrap(), Ok(()));
     look(&queue);
 
-    let queue = full::<Q>();
-    let other = queue.clone();
-    let enabler = begun(move || {
-        sleep(ms(5));
-        make_room(&other);
+    let (queue, enabler, first) = set_up_within(ms(5), || {
+        let queue = full::<Q>();
+        let other = queue.clone();
+        let enabler = begun(move || {
+            sleep(ms(5));
+            make_room(&other);
+        });
+        let other = queue.clone();
+        (queue, enabler, begun(move || other.put_timeout(7, ms(8))))
     });
-    let other = queue.clone();
-    let first = begun(move || other.put_timeout(7, ms(8)));
     spin(ms(15));
     enabler.join().unwrap();
     assert_eq!(first.join().unwrap(), Ok(()), "its item was taken");
