@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::admission::Admission;
 use crate::pool::Pool;
+use crate::priority::Priority;
 use crate::shared::{QUEUE_LIMIT, Starter, THREADS_LIMIT, os_thread};
 
 /// The options of a pool, to be made with [`Pool::builder`].
@@ -31,6 +32,7 @@ pub struct PoolBuilder {
     /// Contains no NUL.
     pub(crate) name: String,
     pub(crate) admission: Admission,
+    pub(crate) priority: Priority,
     /// How threads are started. Tests set another one.
     pub(crate) starter: Starter,
 }
@@ -49,6 +51,7 @@ impl PoolBuilder {
             queue_limit: 8192,
             name: String::from("greenroom-pool"),
             admission: Admission::Plain,
+            priority: Priority::Same,
             starter: os_thread,
         }
     }
@@ -137,6 +140,19 @@ impl PoolBuilder {
     /// ```
     pub fn admission(mut self, admission: Admission) -> Self {
         self.admission = admission;
+        self
+    }
+
+    /// What its threads are to the kernel's scheduler; [`Priority::Same`] if not set.
+    ///
+    /// ```
+    /// use greenroom_pool::{Pool, Priority};
+    ///
+    /// let hashes = Pool::builder().priority(Priority::Low).build();
+    /// # drop(hashes);
+    /// ```
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
         self
     }
 

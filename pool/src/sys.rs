@@ -2,11 +2,43 @@
 
 use std::time::Duration;
 
-pub(crate) use kernel::CpuClock;
+use crate::priority::Priority;
+
+pub(crate) use kernel::{CpuClock, be_worker};
 
 #[cfg(all(target_os = "linux", not(greenroom_fallback)))]
 mod kernel {
-    use super::Duration;
+    use std::mem::MaybeUninit;
+
+    use super::{Duration, Priority};
+
+    /// How much nicer a thread of low priority is than the one that started it.
+    const NICER: i32 = 10;
+
+    /// Gives the current thread, which a pool has started, that priority and the usual slice: that of the thread which started it
+    /// may be short. What the kernel refuses stays as it was.
+    pub(crate) fn be_worker(priority: Priority) {
+        let mut attributes = MaybeUninit::<libc::sched_attr>::zeroed();
+        let size = size_of::<libc::sched_attr>();
+        // SAFETY: the place has room for `size` bytes, of which the kernel fills in what it knows; all zero is a value too.
+        let mut attributes = unsafe {
+            if libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), size, 0) != 0 {
+                return;
+            }
+            attributes.assume_init()
+        };
+        if !matches!(attributes.sched_policy as i32, libc::SCHED_OTHER | libc::SCHED_BATCH) {
+            return; // realtime, or idle already
+        }
+        attributes.sched_runtime = 0;
+        match priority {
+            Priority::Same => {}
+            Priority::Low => attributes.sched_nice = (attributes.sched_nice + NICER).min(19),
+            Priority::Idle => attributes.sched_policy = libc::SCHED_IDLE as u32,
+        }
+        // SAFETY: the attributes are read only.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    }
 
     /// How much CPU time a thread has used, to be read by any thread.
     #[derive(Debug)]
@@ -33,7 +65,10 @@ mod kernel {
 
 #[cfg(not(all(target_os = "linux", not(greenroom_fallback))))]
 mod kernel {
-    use super::Duration;
+    use super::{Duration, Priority};
+
+    /// There is no portable way to lower one thread.
+    pub(crate) fn be_worker(_: Priority) {}
 
     /// Not to be had on this kernel.
     #[derive(Debug)]

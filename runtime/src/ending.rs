@@ -79,6 +79,7 @@ impl Hub {
         // Those that wait for this one in a scope can't end before it.
         self.until_live(usize::from(!me.is_main()) + me.behind(), None);
         inner.set_stage(Stage::Ended);
+        inner.give_slice_back();
         if !me.is_main() {
             me.killed.set(true);
             if !inner.is_unwinding(me) {

@@ -36,6 +36,7 @@ use crate::clock::Moment;
 use crate::error::Rejected;
 use crate::job::JobRef;
 use crate::lease::Verdict;
+use crate::priority::Priority;
 use crate::spin::Spin;
 use crate::stats::PoolStats;
 
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     keep_alive: Duration,
     /// What threads are named, before the number.
     name: String,
+    /// What threads are to the kernel.
+    priority: Priority,
     /// How a thread is started.
     starter: Starter,
 }
@@ -99,6 +102,7 @@ impl Shared {
             threads_named: AtomicU64::new(0),
             keep_alive: options.keep_alive,
             name: options.name,
+            priority: options.priority,
             starter: options.starter,
         }
     }
@@ -178,24 +182,33 @@ impl Shared {
         word.surplus() > 0 || word.admitted(self.gate.width()) > 0 || kept_waiting()
     }
 
-    /// An idle worker takes a job, if there is one for it.
-    fn claim(self: &Arc<Self>, width: usize) -> bool {
+    /// An idle worker claims a job, if there is one for it, and takes it out of the queue.
+    fn claim(self: &Arc<Self>, seat: &Seat, width: usize) -> Option<Queued> {
+        if self.state.load().admitted(width) == 0 {
+            return None;
+        }
+        seat.receives(true);
         let claimed = self.state.claim(width);
-        claimed.is_some_and(|after| {
-            self.note_claim(after);
-            if after.idle() == 0 && self.gate.is_narrow() {
-                self.restaff(); // somebody has to watch
-            }
-            true
-        })
+        let job = claimed.map(|after| self.receive(after));
+        seat.receives(false);
+        if claimed.is_some_and(|after| after.idle() == 0) && self.gate.is_narrow() {
+            self.restaff(); // somebody has to watch
+        }
+        job
     }
 
-    fn note_claim(&self, after: Word) {
+    /// Takes out the job that has been claimed.
+    fn receive(&self, after: Word) -> Queued {
         if after.queued() == 0 {
             self.gate.reset();
         }
         // If it was the last job of a pool without handles, the others can go.
         self.sleepers.wake_up_to(after.surplus());
+        self.take_out()
+    }
+
+    fn take_out(&self) -> Queued {
+        self.receiver.try_recv().expect("a job is sent before it is counted")
     }
 
     /// Starts and wakes the workers for the jobs that may begin.
@@ -206,11 +219,11 @@ impl Shared {
         self.rouse();
     }
 
-    /// A worker that has claimed a job performs it, and as many more as it gets, if it wants `more`.
-    fn perform(self: &Arc<Self>, seat: &Seat, more: bool) {
+    /// A worker performs a job, and as many more as it can claim, if it wants `more`.
+    fn perform(self: &Arc<Self>, seat: &Seat, mut next: Queued, more: bool) {
         let mut began = Moment::now();
         loop {
-            let Queued { job, since } = self.receive();
+            let Queued { job, since } = next;
             self.admit();
             seat.begins(began);
             let outcome = job.finish(Verdict::Run);
@@ -218,22 +231,20 @@ impl Shared {
             let ran = ended.since(began);
             seat.ends(outcome, began.since(since), ran);
             self.gate.note_run(ran);
+            seat.receives(true);
             let (after, again) = self.state.done(if more { self.gate.width() } else { 0 });
-            if again {
-                self.note_claim(after);
-            } else {
+            let claimed = again.then(|| self.receive(after));
+            seat.receives(false);
+            if claimed.is_none() {
                 self.ring_if_quiet();
             }
             census::busy_ends();
-            if !again {
-                return;
+            match claimed {
+                Some(claimed) => next = claimed,
+                None => return,
             }
             began = ended;
         }
-    }
-
-    fn receive(&self) -> Queued {
-        self.receiver.try_recv().expect("a job is sent before it is counted")
     }
 
     /// A job that will not run is settled.
@@ -246,8 +257,10 @@ impl Shared {
     /// Takes so many jobs, which nobody counts any more, out of the queue of a closed pool and cancels them.
     fn cancel_queued(&self, count: usize) {
         let _cancelling = Cancelling::begin(self);
+        // Who has claimed a job before gets the one that was the first then.
+        self.seats.wait_for_receivers();
         for _ in 0..count {
-            self.cancel(self.receive().job);
+            self.cancel(self.take_out().job);
         }
     }
 

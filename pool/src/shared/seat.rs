@@ -1,7 +1,8 @@
 //! What each worker notes about the jobs it does, so that no two of them write to one place.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use crate::clock::Moment;
@@ -21,6 +22,8 @@ pub(super) struct Seats {
 #[derive(Debug)]
 pub(super) struct Seat {
     record: Mutex<Record>,
+    /// Whether its thread may have claimed a job and not yet taken it out of the queue.
+    receiving: AtomicBool,
     busy: AtomicBool,
     /// When its last job began; 0 before the first.
     began: AtomicU64,
@@ -47,6 +50,7 @@ impl Seats {
     pub(super) fn take(&self) -> Taken<'_> {
         let seat = Arc::new(Seat {
             record: Mutex::default(),
+            receiving: AtomicBool::new(false),
             busy: AtomicBool::new(false),
             began: AtomicU64::new(0),
             clock: CpuClock::of_this_thread(),
@@ -58,6 +62,14 @@ impl Seats {
     /// A job was cancelled.
     pub(super) fn cancelled(&self) {
         lock(&self.rest).cancelled += 1;
+    }
+
+    /// Waits until whoever has claimed a job has it. Only in a closed pool, where nobody claims another.
+    pub(super) fn wait_for_receivers(&self) {
+        let receiving = || lock(&self.taken).iter().any(|seat| seat.receiving.load(SeqCst));
+        while receiving() {
+            thread::yield_now(); // it is a matter of nanoseconds, unless the kernel has taken its core away
+        }
     }
 
     /// Those that do a job.
@@ -75,6 +87,11 @@ impl Seats {
 }
 
 impl Seat {
+    /// Whether its thread may claim a job now, or has claimed one that it hasn't taken out of the queue.
+    pub(super) fn receives(&self, receiving: bool) {
+        self.receiving.store(receiving, SeqCst);
+    }
+
     pub(super) fn begins(&self, now: Moment) {
         self.began.store(now.nanos(), Relaxed);
         self.busy.store(true, Relaxed);

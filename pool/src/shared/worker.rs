@@ -10,6 +10,7 @@ use super::gate::{TICK, Watch};
 use super::sleepers::Bed;
 use super::{Shared, Word};
 use crate::census;
+use crate::sys::be_worker;
 
 /// Starts a thread that runs the body, or says why the system doesn't allow it.
 pub(crate) type Starter = fn(thread::Builder, Body) -> io::Result<()>;
@@ -81,6 +82,7 @@ impl Shared {
             builder,
             Box::new(move || {
                 let _counted_to_the_very_end = census::Presence::begin();
+                be_worker(shared.priority);
                 work(shared);
             }),
         )
@@ -94,8 +96,8 @@ impl Shared {
         let seat = self.seats.take();
         loop {
             // Whatever the gate says: nobody else would do it.
-            if self.claim(usize::MAX) {
-                self.perform(&seat.seat, false);
+            if let Some(job) = self.claim(&seat.seat, usize::MAX) {
+                self.perform(&seat.seat, job, false);
             }
             if self.leave(true) || self.yield_seat() || self.try_start().is_ok() {
                 return;
@@ -145,9 +147,9 @@ fn work(shared: Arc<Shared>) {
     let patience = shared.keep_alive.max(SHORTEST_PATIENCE);
     let mut search = Search { shared: &shared, on: false };
     while !shared.leave(false) {
-        if shared.claim(shared.gate.width()) {
+        if let Some(job) = shared.claim(&seat.seat, shared.gate.width()) {
             search.end();
-            shared.perform(&seat.seat, true);
+            shared.perform(&seat.seat, job, true);
             continue;
         }
         if let Some(watch) = shared.is_wanted().then(|| shared.gate.watch()).flatten() {

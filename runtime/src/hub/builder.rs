@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use greenroom_pool::PoolBuilder;
 
@@ -24,6 +25,7 @@ use super::{Hub, install, try_hub};
 pub struct HubBuilder {
     stack_size: Option<usize>,
     threads: Option<usize>,
+    slice: Option<Duration>,
 }
 
 impl HubBuilder {
@@ -40,6 +42,24 @@ impl HubBuilder {
         self
     }
 
+    /// For how long the hub's thread may run at a time while others wait for its core, as the kernel's scheduler is asked; 0.1 ms
+    /// if not set. A thread with a short slice is run sooner when it wakes up, so that greenlets are on time beside workers
+    /// that keep all cores busy. Its share of the processor stays the same. Zero leaves the thread as it is.
+    ///
+    /// Needs Linux 6.12 and no privilege; elsewhere nothing happens. It is undone when the hub ends. Threads that the program starts
+    /// from the hub's thread inherit the slice, as they inherit its priority; those of a pool don't.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let hub = greenroom::Hub::builder().slice(Duration::ZERO).install()?;
+    /// # Ok::<(), greenroom::AlreadyRunning>(())
+    /// ```
+    pub fn slice(mut self, slice: Duration) -> HubBuilder {
+        self.slice = Some(slice);
+        self
+    }
+
     /// How many threads the pool is to have.
     pub(crate) fn pool_size(&self) -> usize {
         self.config().threads
@@ -51,6 +71,7 @@ impl HubBuilder {
         Config {
             stack_size: self.stack_size.unwrap_or(config.stack_size),
             threads: self.threads.unwrap_or(config.threads),
+            slice: self.slice.unwrap_or(config.slice),
         }
     }
 
@@ -91,13 +112,19 @@ pub(crate) struct Config {
     pub(crate) stack_size: usize,
     /// The pool's threads.
     pub(crate) threads: usize,
+    /// The slice of the hub's thread; zero leaves it alone.
+    pub(crate) slice: Duration,
 }
+
+/// The shortest that Linux grants.
+const SLICE: Duration = Duration::from_micros(100);
 
 impl Config {
     pub(super) fn from_environment() -> Result<Config, String> {
         Ok(Config {
             stack_size: variable("GREENROOM_STACK_KIB", 256, 16..=16 << 20)? * 1024,
             threads: variable("GREENROOM_THREADS", 10, 1..=PoolBuilder::MAX_THREADS)?,
+            slice: SLICE,
         })
     }
 }

@@ -22,6 +22,7 @@ use crate::greenlet::outcome::{JoinError, panic_message};
 use crate::greenlet::{current, unwind};
 use crate::reactor::Reactor;
 use crate::stack::{self, AltStack, StackPool};
+use crate::sys::ShortSlice;
 use crate::timer::Timers;
 use crate::wake::{Call, Door, Home, Ready, WaitCell, WaitList};
 
@@ -87,6 +88,8 @@ pub(crate) struct Inner {
     pub(super) told_foreign: Cell<bool>,
     /// What to do with unseen panics.
     on_error: RefCell<OnError>,
+    /// The thread's slice, until the hub ends.
+    short_slice: RefCell<Option<ShortSlice>>,
     /// The signal stack for the overflow line, if the thread had none.
     alt_stack: RefCell<Option<AltStack>>,
 }
@@ -141,6 +144,7 @@ impl Inner {
             is_attendant: Cell::new(false),
             told_foreign: Cell::new(false),
             on_error: RefCell::new(Rc::new(log_unseen)),
+            short_slice: RefCell::new(if config.slice.is_zero() { None } else { ShortSlice::take(config.slice) }),
             alt_stack: RefCell::new(AltStack::ensure()),
         });
         // SAFETY: the queue lies in the `Rc`, which doesn't move it and which `OWNER` holds until `end` has withdrawn it.
@@ -159,7 +163,15 @@ impl Inner {
         self.door.close();
         asleep::withdraw(&self.door);
         drop(self.alt_stack.take());
+        self.give_slice_back();
         self.refuse_calls();
+    }
+
+    /// The thread gets the slice that it had before the hub.
+    pub(super) fn give_slice_back(&self) {
+        if let Some(slice) = self.short_slice.take() {
+            slice.restore();
+        }
     }
 
     pub(crate) fn door(&self) -> Arc<Door> {

@@ -10,6 +10,7 @@
 //! | [`guard`] | `MADV_GUARD_INSTALL`, else `mprotect` | `mprotect` |
 //! | [`signal_frame_size`] | asked of the kernel | a constant |
 //! | [`thread_count`] | from procfs | unknown |
+//! | [`ShortSlice`] | `sched_setattr` | none |
 //! | [`Alarm`] | a timerfd | none; the poll's own milliseconds |
 //!
 //! `memory.rs` holds what needs no such choice. `RUSTFLAGS="--cfg greenroom_fallback"` forces the right-hand column on
@@ -23,14 +24,14 @@ cfg_select! {
     all(target_os = "linux", not(greenroom_fallback)) => {
         mod linux;
         mod timerfd;
-        pub(crate) use linux::{discard, guard, reserve, signal_frame_size, thread_count};
+        pub(crate) use linux::{ShortSlice, discard, guard, reserve, signal_frame_size, thread_count};
         #[cfg(test)]
         pub(crate) use linux::guards_are_advice;
         pub(crate) use timerfd::Alarm;
     }
     _ => {
         mod fallback;
-        pub(crate) use fallback::{Alarm, discard, guard, reserve, signal_frame_size, thread_count};
+        pub(crate) use fallback::{Alarm, ShortSlice, discard, guard, reserve, signal_frame_size, thread_count};
         #[cfg(test)]
         pub(crate) use fallback::guards_are_advice;
     }
