@@ -559,3 +559,14 @@ fn a_shutdown_ends_everything() {
         assert_eq!(pool.free_count(), 2);
     });
 }
+
+#[test]
+fn a_full_pool_whose_hub_does_not_exist_yet_makes_it_first() {
+    std::thread::spawn(|| {
+        let pool = Pool::new(0);
+        assert!(pool.spawn_timeout(ms(1), || ()).is_err());
+        assert!(greenroom::try_hub().is_some());
+    })
+    .join()
+    .unwrap();
+}

@@ -32,6 +32,13 @@
 //! made by accident. Code that never parks stalls its hub: give it to [`ThreadPool::apply`], or let it call
 //! [`checkpoint`].
 //!
+//! # When nothing moves any more
+//!
+//! If main waits, and nothing that is left can ever wake anybody, the wait ends in a panic, "this would block forever", which names
+//! each greenlet that waits, what for, and where it was spawned. That takes a proof that nobody is left. A thread that isn't a
+//! hub's or a pool's might always be about to call in, so with such a thread in the process the wait goes on, and the same
+//! table goes to the program's [`log`] once, as a warning. Install a logger if you have such threads.
+//!
 //! # Limits
 //!
 //! * A greenlet stays on its thread, so `Rc` and thread-locals are sound in it, and one hub uses one core. [`Hubs`] starts
@@ -86,7 +93,7 @@ mod wake;
 pub use big_stack::on_big_stack;
 pub use greenlet::GreenletId;
 pub use greenlet::outcome::{JoinError, Outcome};
-pub use greenroom_pool::probe;
+pub use greenroom_pool::{Admission, Histogram, PoolStats, Priority, probe};
 pub use hub::{AlreadyRunning, GreenletInfo, Hub, HubBuilder, HubStats, hub, try_hub};
 pub use hubs::Hubs;
 pub use result::{AsyncResult, Promise, TaskError, promise};

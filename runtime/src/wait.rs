@@ -12,6 +12,18 @@ use crate::wake::Tally;
 /// end), an [`Event`](crate::sync::Event) (that it is set), a [`Semaphore`](crate::sync::Semaphore) or
 /// [`BoundedSemaphore`](crate::sync::BoundedSemaphore) (that it has a permit, which stays in it), and an
 /// [`AsyncResult`](crate::AsyncResult) (that it is there). Nothing else can be.
+///
+/// ```
+/// use greenroom::{Waitable, spawn, wait};
+///
+/// let greenlets: Vec<_> = (0..3).map(|n| spawn(move || n)).collect();
+/// let objects: Vec<_> = greenlets.iter().map(|greenlet| greenlet as &dyn Waitable).collect();
+/// assert_eq!(wait(&objects, usize::MAX, None).len(), 3); // all of them
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be waited for with `wait` or `iwait`",
+    note = "greenlets, events, semaphores and async results can; a queue has its own `get` and `join`"
+)]
 pub trait Waitable: Watch {}
 
 impl<W: Watch> Waitable for W {}

@@ -131,7 +131,8 @@ impl Shared {
 
     /// Looks at the gate while jobs wait at it.
     fn watch(&self, mut watch: Watch<'_>) {
-        let kept_waiting = |word: Word| word.queued() > 0 && word.admitted(self.gate.width()) == 0 && word.surplus() == 0;
+        let kept_waiting =
+            |word: Word| word.queued() > 0 && word.admitted(self.gate.width()) == 0 && word.surplus() == 0;
         while kept_waiting(self.state.load()) {
             thread::sleep(TICK);
             watch.tick(self.seats.busy());

@@ -112,10 +112,16 @@ impl Group {
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
+        self.have_hub();
         let slot = self.inner.slots.as_ref().map(|slots| slots.acquire());
         let member = self.add(site, f);
         slot.into_iter().for_each(|slot| slot.forget());
         member
+    }
+
+    /// Who waits for a slot waits as main of the hub on which the member will run, so that a wait for ever is reported.
+    fn have_hub(&self) {
+        crate::hub();
     }
 
     /// For one who has a slot, and keeps it if this panics.
@@ -268,7 +274,11 @@ impl Group {
 
     /// Calls `f` with each item, each in a member of its own, and gives the results in the order of the items as the iterator is
     /// read. A greenlet takes the items, at most `ahead` of which are under way or done and not yet read: memory is
-    /// bounded however many there are. Doesn't park; the iterator's `next` does.
+    /// bounded however many there are. So of a [`Pool`] of `n` no more than `ahead` members are busy: `ahead` should be `n` at
+    /// least. Doesn't park; the iterator's `next` does.
+    ///
+    /// `f` and the items may not borrow, since members may outlive the call. For what borrows there is [`scope`](crate::scope()),
+    /// with a [`Semaphore`] to limit how many are at it.
     ///
     /// A result is an error when `f` panicked or its member was killed; those after it come all the same. A panic of `items`
     /// comes out of `next`, after the results before it. Dropping the iterator kills the members that it has started, and takes no

@@ -88,6 +88,7 @@ impl Pool {
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
+        self.group.have_hub();
         self.spawn_with(self.slots().acquire_timeout(d), f)
     }
 

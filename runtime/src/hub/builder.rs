@@ -36,7 +36,8 @@ impl HubBuilder {
         self
     }
 
-    /// How many threads the hub's [`ThreadPool`](crate::ThreadPool) has at most. With 0 every `apply` waits for ever.
+    /// How many threads the hub's [`ThreadPool`](crate::ThreadPool) has at most. With 0 every `apply` waits until
+    /// [`set_max_threads`](crate::ThreadPool::set_max_threads) allows more, which the environment variable doesn't offer.
     pub fn threads(mut self, threads: usize) -> HubBuilder {
         self.threads = Some(threads);
         self
@@ -99,7 +100,9 @@ pub struct AlreadyRunning(());
 
 impl fmt::Display for AlreadyRunning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this thread has a hub already: install yours before the first spawn, sleep or hub() on the thread")
+        f.write_str(
+            "this thread has a hub already: install yours before the first spawn(), idle() or hub() on the thread",
+        )
     }
 }
 

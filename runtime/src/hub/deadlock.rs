@@ -44,37 +44,44 @@ impl Inner {
         if self.told_foreign.replace(true) {
             return;
         }
-        match threads {
-            Some(threads) => log::info!(
-                "a hub waits with nothing of its own to wake it; it can't tell whether one of {} other threads will",
-                threads.saturating_sub(known)
-            ),
-            None => log::info!("a hub waits with nothing of its own to wake it; another thread might"),
-        }
+        let others = match threads {
+            Some(threads) => {
+                format!("it can't tell whether one of {} other threads will", threads.saturating_sub(known))
+            }
+            None => "another thread might".to_owned(),
+        };
+        log::warn!("a hub waits with nothing of its own to wake it; {others}: {}", self.waits());
     }
 
     fn report(&self, other_hubs: usize) -> String {
+        let mut text = format!("this would block forever: {}", self.waits());
+        if self.table.borrow().len() == 1 {
+            text.push_str(", and no greenlet, thread or timer is left that could wake it");
+        }
+        if other_hubs > 0 {
+            // Writing to a string can't fail.
+            let _ =
+                write!(text, "\n  {other_hubs} other hub(s) of this process wait as well, with nothing to wake them");
+        }
+        text
+    }
+
+    /// What main and each greenlet wait for.
+    fn waits(&self) -> String {
         let waits_for = |core: &Core| match (core.parked.get(), core.phase.get()) {
             (Some(parked), _) => parked.reason.to_string(),
             (None, Phase::Live) if !core.is_main() => "a stack: the kernel refuses memory for one".to_owned(),
             (None, _) => "nothing".to_owned(),
         };
-        let mut text = format!("this would block forever: main waits for {}", waits_for(&self.main));
+        let mut text = format!("main waits for {}", waits_for(&self.main));
         let table = self.table.borrow();
-        let parked = table.iter().filter_map(|(_, task)| task.as_ref());
-        if table.len() == 1 {
-            text.push_str(", and no greenlet, thread or timer is left that could wake it");
-        } else {
+        if table.len() > 1 {
             text.push_str(", and so does everybody else:");
         }
-        for task in parked {
+        for task in table.iter().filter_map(|(_, task)| task.as_ref()) {
             let core = task.core();
             // Writing to a string can't fail.
             let _ = write!(text, "\n  {} waits for {}", GreenletInfo::of(core), waits_for(core));
-        }
-        if other_hubs > 0 {
-            let _ =
-                write!(text, "\n  {other_hubs} other hub(s) of this process wait as well, with nothing to wake them");
         }
         text
     }

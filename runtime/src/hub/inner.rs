@@ -168,7 +168,7 @@ impl Inner {
     }
 
     /// The thread gets the slice that it had before the hub.
-    pub(super) fn give_slice_back(&self) {
+    pub(crate) fn give_slice_back(&self) {
         if let Some(slice) = self.short_slice.take() {
             slice.restore();
         }

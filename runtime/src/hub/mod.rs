@@ -21,6 +21,7 @@ mod turn;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 use std::rc::Rc;
@@ -140,6 +141,12 @@ pub struct Hub {
     inner: Rc<Inner>,
     /// States what the `Rc` implies.
     not_send: PhantomData<*mut ()>,
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("stats", &self.stats()).finish_non_exhaustive()
+    }
 }
 
 impl Hub {

@@ -6,6 +6,10 @@ use std::sync::Arc;
 use crate::wake::{Tally, WaitCell, WaitList, Waiter};
 
 /// What [`wait`](crate::wait()) needs to know of an object. Nobody outside can name it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be waited for with `wait` or `iwait`",
+    note = "greenlets, events, semaphores and async results can; a queue has its own `get` and `join`"
+)]
 pub trait Watch {
     /// Whether it is ready; if not, the watcher is in its list of waiters from now on.
     fn watch(&self, watcher: &Watcher) -> bool;

@@ -17,8 +17,10 @@
 //!   zero timeout or after the time is over. `Duration::MAX`, and whatever else overflows the clock, is no limit.
 //! * *No item gets lost.* An item that was handed to somebody who is killed, or leaves by an outer timeout, in the same moment
 //!   goes to the next, before all that came after it. A `put` that fails gives its item back, and has not put it.
-//! * After `close` nothing can be put; what is in the queue can still be got, then `get` fails as well.
-//! * `task_done` and `join` count: an item that was put is unfinished until somebody calls `task_done` for it.
+//! * After `close` nothing can be put; what is in the queue can still be got, then `get` fails as well, and an iterator ends. A queue
+//!   doesn't close by itself when those who put are gone, as a channel of `std::sync::mpsc` does: close it.
+//! * `task_done` and `join` count: an item that was put is unfinished until somebody calls `task_done` for it. Who may be killed
+//!   or panic in between calls it in a destructor. `join` takes a limit, or `None`.
 //!
 //! # Panics
 //!

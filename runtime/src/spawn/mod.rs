@@ -26,6 +26,9 @@ use crate::hub;
 /// `f` needs no `Send`: a greenlet never leaves its thread. Dropping the handle detaches the greenlet. What has not ended when the
 /// thread's main returns is not run any more: end with [`Hub::join`](crate::Hub::join) or [`Hub::shutdown`](crate::Hub::shutdown).
 ///
+/// In a job of a pool, and on a thread that only passes by, it makes a hub that nobody runs: the greenlet gets its turn when that thread
+/// parks the next time, if it ever does. From there start it on a hub that runs, by [`HubHandle::spawn`](crate::HubHandle::spawn).
+///
 /// Doesn't park.
 ///
 /// # Panics

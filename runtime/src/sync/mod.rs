@@ -15,6 +15,10 @@
 //!   is there.
 //! * Nothing is allocated per operation, once a line has had its length.
 //!
+//! To share one, put it into an `Arc` (an `Rc` on one thread, a `static`), or borrow it in a [`scope`](crate::scope()): unlike queues
+//! and groups these don't clone. A guard or permit borrows its primitive, so it can't be given to a greenlet that outlives it:
+//! take it inside of that greenlet.
+//!
 //! # Panics
 //!
 //! All that wait panic on the main of a hub, with "this would block forever", when nothing can ever end the wait and no plain thread is

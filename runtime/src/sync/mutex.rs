@@ -67,7 +67,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Locks it; parks until it is free.
+    /// Locks it; parks until it is free. Gives the guard itself: there is no poisoning to `unwrap`.
     ///
     /// # Panics
     ///
