@@ -158,7 +158,7 @@ impl Wait {
 }
 
 impl Drop for Wait {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: the last use of the cell in this wait.
         let cell = unsafe { ManuallyDrop::take(&mut self.cell) };

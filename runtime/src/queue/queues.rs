@@ -176,6 +176,7 @@ macro_rules! methods {
             /// queue.put("item").unwrap();
             /// assert_eq!(getter.join().unwrap(), "item");
             /// ```
+            #[inline]
             pub fn put(&self, item: T) -> Result<(), PutError<T>> {
                 self.0.put(item, Patience::Some(None))
             }
@@ -237,6 +238,7 @@ macro_rules! methods {
             /// });
             /// assert_eq!(queue.get().unwrap(), "from another thread");
             /// ```
+            #[inline]
             pub fn get(&self) -> Result<T, GetError> {
                 self.0.get(Patience::Some(None))
             }

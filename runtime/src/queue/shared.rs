@@ -58,8 +58,16 @@ type Numbered<T> = (u64, T);
 /// What somebody waits for who waits for an item.
 struct Getter<T> {
     slot: SlotRef<Numbered<T>>,
-    /// It will come back.
-    looks: bool,
+    intent: Intent,
+}
+
+/// A word of its own: a single byte among words makes whoever copies them wait for the store before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+enum Intent {
+    Takes,
+    /// The item will come back.
+    Looks,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,7 +82,7 @@ enum Stage {
 /// A list that one can stand in.
 #[derive(Clone, Copy)]
 enum Line {
-    Getters { looks: bool },
+    Getters(Intent),
     Putters,
 }
 
@@ -108,7 +116,9 @@ impl<S: Store> Shared<S> {
         self.lock().stage != Stage::Open
     }
 
-    #[inline]
+    // Inlined with all that parks in it, for a return after a switch costs as much as the switch: the processor remembers who
+    // called on another stack.
+    #[inline(always)]
     pub(super) fn put(&self, item: S::Item, patience: Patience) -> Result<(), PutError<S::Item>> {
         let mut state = self.lock();
         if state.stage != Stage::Open {
@@ -142,7 +152,7 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, patience: Patience) -> Result<S::Item, GetError> {
         let mut state = self.lock();
         if let Some(item) = state.store.pop() {
@@ -163,7 +173,7 @@ impl<S: Store> Shared<S> {
         match patience {
             _ if state.is_over() => Err(GetError::Closed),
             Patience::None => Err(GetError::Empty),
-            Patience::Some(timeout) => self.wait_to_get(state, timeout, false).map(|(_, item)| item),
+            Patience::Some(timeout) => self.wait_to_get(state, timeout, Intent::Takes).map(|(_, item)| item),
         }
     }
 
@@ -189,7 +199,7 @@ impl<S: Store> Shared<S> {
                 (number, item)
             }
             None if state.is_over() => return Err(GetError::Closed),
-            None => self.wait_to_get(state, None, true)?,
+            None => self.wait_to_get(state, None, Intent::Looks)?,
         };
         let looked_at = LookedAt { shared: self, item: Some(item) };
         match &looked_at.item {
@@ -280,13 +290,13 @@ impl<S: Store> Shared<S> {
         &self,
         mut state: Locked<'_, S>,
         timeout: Option<Duration>,
-        looks: bool,
+        intent: Intent,
     ) -> Result<Numbered<S::Item>, GetError> {
         let slot = Slot::new(None);
         let wait = Wait::new();
-        let place = Some(state.getters.push_for(wait.waiter(), Getter { slot: slot.reference(), looks }));
+        let place = Some(state.getters.push_for(wait.waiter(), Getter { slot: slot.reference(), intent }));
         drop(state);
-        let line = Line::Getters { looks };
+        let line = Line::Getters(intent);
         let in_time = Spot { shared: self, line, place, wait, slot: &slot }.wait(Reason::QueueGet, timeout);
         // SAFETY: it stands in line no more.
         match unsafe { slot.take() } {
@@ -366,7 +376,7 @@ impl<S: Store> State<S> {
     /// The item goes to a getter that was taken out of the line in this critical section.
     #[inline]
     fn fill(&mut self, getter: Getter<S::Item>, item: S::Item) {
-        self.looked_at += usize::from(getter.looks);
+        self.looked_at += getter.intent as usize;
         let number = self.next_number();
         // SAFETY: the lock, of which `self` is behind, is held in which the reference was taken out.
         unsafe { getter.slot.exchange(Some((number, item))) };
@@ -378,7 +388,7 @@ impl<S: Store> State<S> {
     }
 
     fn is_next_a_looker(&self) -> bool {
-        self.getters.first().is_some_and(|(_, getter)| getter.looks)
+        self.getters.first().is_some_and(|(_, getter)| getter.intent == Intent::Looks)
     }
 
     /// Closed, and no item can come back from being looked at.
@@ -405,7 +415,7 @@ impl<S: Store> State<S> {
 }
 
 /// The oldest whose hub has not ended.
-#[inline]
+#[inline(always)]
 fn pop_live<T>(list: &mut WaitList<T>) -> Option<(Waiter, T)> {
     while let Some(first) = list.pop_for() {
         if !first.0.is_lost() {
@@ -453,7 +463,7 @@ impl<S: Store> Spot<'_, S> {
     /// Whether it was still in the line.
     fn leave(&mut self, state: &mut Locked<'_, S>) -> bool {
         self.place.take().is_some_and(|place| match self.line {
-            Line::Getters { .. } => self.wait.leave(&mut state.getters, place),
+            Line::Getters(_) => self.wait.leave(&mut state.getters, place),
             Line::Putters => self.wait.leave(&mut state.putters, place),
         })
     }
@@ -466,7 +476,7 @@ impl<S: Store> Drop for Spot<'_, S> {
         }
         let mut state = self.shared.lock();
         self.leave(&mut state);
-        let Line::Getters { looks } = self.line else {
+        let Line::Getters(intent) = self.line else {
             // Its item is in the queue, or is dropped without the lock.
             drop(state);
             // SAFETY: it stands in line no more.
@@ -475,7 +485,7 @@ impl<S: Store> Drop for Spot<'_, S> {
         };
         // SAFETY: it stands in line no more.
         if let Some(item) = unsafe { self.slot.take() } {
-            state.looked_at -= usize::from(looks);
+            state.looked_at -= intent as usize;
             self.shared.give_back(state, item);
         }
     }
