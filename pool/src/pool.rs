@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::builder::PoolBuilder;
@@ -186,7 +187,56 @@ impl Pool {
     ) -> Result<(), Rejected> {
         // SAFETY: the caller's promise, passed on.
         let job = unsafe { lease.prepare(frame, execute) };
-        self.shared.enqueue_in_line(job).map_err(|(job, reason)| {
+        self.shared.enqueue_in_line(job, || None).map_err(|(job, reason)| {
+            lease.put_to_rest(job);
+            reason
+        })
+    }
+
+    /// The same, for those who wait until the job has left the line: if it has to stand in it, `left` is called, before this
+    /// returns, and the waker that it gives is woken when the job is in the queue or has been cancelled. If the job is revoked the
+    /// waker may be dropped instead.
+    ///
+    /// # Errors
+    /// [`Rejected::ShutDown`]: `execute` will not be called.
+    ///
+    /// # Panics
+    /// As [`lend`](Pool::lend).
+    ///
+    /// # Safety
+    /// That of [`lend`](Pool::lend).
+    ///
+    /// ```
+    /// use greenroom_pool::Pool;
+    /// use greenroom_pool::lease::{Lease, Verdict};
+    /// use std::task::Waker;
+    ///
+    /// unsafe fn nothing(_: *const (), _: Verdict) {}
+    ///
+    /// let pool = Pool::builder().max_threads(0).queue_limit(1).build();
+    /// let mut in_line = 0;
+    /// let mut leases = [const { Lease::new() }; 3];
+    /// for lease in &mut leases {
+    ///     let left = || {
+    ///         in_line += 1;
+    ///         Waker::noop().clone()
+    ///     };
+    ///     // SAFETY: `nothing` uses no frame and doesn't unwind.
+    ///     unsafe { pool.lend_in_line_and_wake(lease, std::ptr::null(), nothing, left)? };
+    /// }
+    /// assert_eq!(in_line, 2);
+    /// # Ok::<(), greenroom_pool::Rejected>(())
+    /// ```
+    pub unsafe fn lend_in_line_and_wake(
+        &self,
+        lease: &mut Lease,
+        frame: *const (),
+        execute: unsafe fn(*const (), Verdict),
+        left: impl FnOnce() -> Waker,
+    ) -> Result<(), Rejected> {
+        // SAFETY: the caller's promise, passed on.
+        let job = unsafe { lease.prepare(frame, execute) };
+        self.shared.enqueue_in_line(job, || Some(left())).map_err(|(job, reason)| {
             lease.put_to_rest(job);
             reason
         })
@@ -251,7 +301,12 @@ impl Pool {
     /// ```
     pub fn shutdown(&self, timeout: Option<Duration>) -> bool {
         self.shared.close();
-        !self.is_worker() && self.shared.wait(timeout, |word| word.threads() == 0 && word.queued() == 0)
+        !self.is_worker() && self.has_left(timeout)
+    }
+
+    /// Blocks until all workers have left and nothing is queued, for at most `timeout`. Returns whether that is so.
+    pub(crate) fn has_left(&self, timeout: Option<Duration>) -> bool {
+        self.shared.wait(timeout, |word| word.threads() == 0 && word.queued() == 0)
     }
 
     /// Is the current thread running a job of this pool? Never blocks. [`in_worker`] asks the same for any pool.

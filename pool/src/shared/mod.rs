@@ -14,6 +14,7 @@ mod worker;
 use std::mem::size_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
@@ -108,8 +109,12 @@ impl Shared {
         Ok(())
     }
 
-    /// The same, but if the queue is full the job stands in line for it.
-    pub(crate) fn enqueue_in_line(self: &Arc<Self>, job: JobRef) -> Result<(), (JobRef, Rejected)> {
+    /// The same, but if the queue is full the job stands in line for it, and what `left` gives is woken when it has left that.
+    pub(crate) fn enqueue_in_line(
+        self: &Arc<Self>,
+        job: JobRef,
+        left: impl FnOnce() -> Option<Waker>,
+    ) -> Result<(), (JobRef, Rejected)> {
         let job = if self.line.len() > 0 {
             job
         } else {
@@ -121,8 +126,9 @@ impl Shared {
         if self.state.load().is_closed() {
             return Err((job, Rejected::ShutDown));
         }
+        let left = left();
         census::busy_begins();
-        self.line.push(job, |revoked| {
+        self.line.push(job, left, |revoked| {
             self.conclude(revoked, Verdict::Cancel);
             census::busy_ends();
         });
