@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use greenroom_pool::lease::{Lease, Verdict};
 use greenroom_pool::{Pool, Rejected};
 
-use super::{ApplyError, Call};
-use crate::greenlet::outcome::JoinError;
+use super::{ApplyError, Call, discard};
 use crate::greenlet::{current, unwind};
-use crate::hub::Inner;
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::wake::Waiter;
@@ -51,12 +49,8 @@ enum Ran<R> {
 impl<F, A, R> Frame<F, A, R> {
     /// Drops what is in it before the caller unwinds: a destructor that panics in the middle of that would abort.
     fn discard(self) {
-        current::with(|core| {
-            let drop_both = || [unwind::drop_caught(self.call), unwind::drop_caught(self.result)];
-            for payload in core.undisturbed(drop_both).into_iter().filter_map(Result::err) {
-                Inner::report_unseen(core, JoinError::panicked(payload));
-            }
-        });
+        discard(self.call);
+        discard(self.result);
     }
 }
 
