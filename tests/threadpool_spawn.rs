@@ -6,14 +6,16 @@ mod common;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use common::jobs::*;
 use common::places::PLACES;
 use common::*;
-use greenroom::{ApplyError, TaskError, ThreadPool, hub, join_all, sleep, spawn, timeout, try_hub, wait, yield_now};
+use greenroom::{
+    ApplyError, AsyncResult, TaskError, ThreadPool, hub, join_all, sleep, spawn, timeout, try_hub, wait, yield_now,
+};
 
 /// A pool of one thread with room for one job in its queue; the thread is held up by the first job, and the queue is full with
 /// the second.
@@ -105,9 +107,11 @@ fn a_job_whose_result_nobody_wants_still_runs() {
                 (),
             ));
         }
-        drop(pool.spawn(|| Bomb, ())); // the worker drops it
+        // The worker drops these.
+        drop(pool.spawn(|| Bomb, ()));
+        drop(pool.spawn(|| std::panic::resume_unwind(Box::new(Bomb)), ()));
         assert!(pool.join(None));
-        assert_eq!((ran.load(SeqCst), pool.stats().completed), (30, 31));
+        assert_eq!((ran.load(SeqCst), pool.stats().completed, pool.stats().threads), (30, 32, 1));
         tokens.expect_none();
     });
 }
@@ -248,6 +252,46 @@ fn a_worker_that_meets_its_own_full_queue_runs_the_job_in_place() {
         assert!(ran);
         assert!(pool.join(None));
         assert_eq!(pool.stats().completed, 2);
+    });
+}
+
+#[test]
+fn jobs_that_wait_for_what_they_spawn_on_their_own_pool_come_to_an_end() {
+    fn sum_to(pool: &ThreadPool, n: u64) -> u64 {
+        let inner = pool.clone();
+        if n == 0 { 0 } else { n + pool.spawn(move || sum_to(&inner, n - 1), ()).get().unwrap() }
+    }
+    within_a_minute(|| {
+        for threads in [1, 2, 3] {
+            let pool = ThreadPool::builder().max_threads(threads).queue_limit(3).build();
+            let sums = pool.map(|n| sum_to(&pool, n), 0..20);
+            assert!(sums.into_iter().eq((0..20).map(|n| n * (n + 1) / 2)));
+            let inner = pool.clone();
+            let job = pool.spawn(move || sum_to(&inner, 20), ());
+            assert_eq!(job.get().unwrap(), 210);
+            assert!(pool.join(None));
+        }
+    });
+}
+
+#[test]
+fn a_job_that_is_handed_the_result_of_one_behind_it_runs_that() {
+    within_a_minute(|| {
+        let pool = ThreadPool::new(1);
+        let (hand_over, handed) = mpsc::channel::<AsyncResult<u8>>();
+        let first = pool.spawn(move || handed.recv().unwrap().get().unwrap(), ());
+        hand_over.send(pool.spawn(|| 7, ())).unwrap();
+        assert_eq!(first.get().unwrap(), 7);
+    });
+}
+
+#[test]
+fn a_job_that_waits_for_another_pool_leaves_the_work_to_that() {
+    within_a_minute(|| {
+        let (first, second) = (ThreadPool::new(1), ThreadPool::new(1));
+        let there = second.run(|| thread::current().id());
+        let ran_by = first.spawn(move || second.spawn(|| thread::current().id(), ()).get().unwrap(), ());
+        assert_eq!(ran_by.get().unwrap(), there);
     });
 }
 
@@ -486,7 +530,7 @@ fn shutdown_of_an_idle_pool_sends_its_threads_home() {
                     pool.spawn(move || barrier.wait(), ())
                 })
                 .collect();
-            jobs.into_iter().for_each(|job| drop(job.get().unwrap()));
+            assert!(jobs.into_iter().all(|job| job.get().is_ok()));
             assert_eq!(pool.stats().threads, threads);
             assert!(pool.shutdown(None));
             assert_eq!(pool.stats().threads, 0);

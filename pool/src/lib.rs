@@ -55,7 +55,7 @@ mod stats;
 pub use builder::PoolBuilder;
 pub use census::{Census, census};
 pub use error::Rejected;
-pub use pool::{Pool, in_worker};
+pub use pool::{Pool, PoolId, in_worker};
 pub use registration::Registration;
 pub use stats::PoolStats;
 

@@ -1,6 +1,7 @@
 //! The handle to a pool.
 
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -47,6 +48,28 @@ pub struct Pool {
 /// ```
 pub fn in_worker() -> bool {
     current_is_worker(None)
+}
+
+/// Names a pool without being a handle to it: the answer of [`Pool::id`]. When the last handle, job and worker of a pool are
+/// gone, another pool may get its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolId(usize);
+
+impl PoolId {
+    /// Is the current thread running a job of that pool? Never blocks. As [`Pool::is_worker`].
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::new(1);
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let id = pool.id();
+    /// pool.submit(move || sender.send(id.is_worker()).unwrap())?;
+    /// assert_eq!(receiver.recv(), Ok(true));
+    /// assert!(!id.is_worker());
+    /// # Ok::<(), greenroom_pool::Rejected>(())
+    /// ```
+    pub fn is_worker(self) -> bool {
+        current_is_worker(Some(ptr::without_provenance(self.0)))
+    }
 }
 
 impl Pool {
@@ -321,7 +344,17 @@ impl Pool {
     /// # Ok::<(), greenroom_pool::Rejected>(())
     /// ```
     pub fn is_worker(&self) -> bool {
-        current_is_worker(Some(&self.shared))
+        self.id().is_worker()
+    }
+
+    /// What names this pool to those who hold no handle to it, and so don't keep it from retiring.
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::new(1);
+    /// assert_eq!(pool.id(), pool.clone().id());
+    /// ```
+    pub fn id(&self) -> PoolId {
+        PoolId(Arc::as_ptr(&self.shared).addr())
     }
 
     /// What the pool is doing now. Never blocks.

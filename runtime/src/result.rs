@@ -63,8 +63,8 @@ struct State<T> {
 }
 
 enum Stage<T> {
-    /// Nobody works on it yet: it can be cancelled, by this if there is something to take back.
-    Pending(Option<Arc<dyn Cancel>>),
+    /// Nobody works on it yet: it can be cancelled, through the job if there is one.
+    Pending(Option<Arc<dyn Job>>),
     /// Somebody does.
     Begun,
     Done(Result<T, TaskError>),
@@ -98,9 +98,12 @@ impl<T> Shared<T> {
 }
 
 /// What would bring a result, as long as it has not begun.
-pub(crate) trait Cancel: Send + Sync {
+pub(crate) trait Job: Send + Sync {
     /// Takes it back for good and resolves its result as cancelled. False: it has begun, or somebody else was first.
     fn cancel(&self) -> bool;
+
+    /// Somebody is about to wait for it without a limit. If that is a worker of its own pool, for which it might wait, it is run here.
+    fn waited_for(&self);
 }
 
 impl<T: Send> Abandon for Shared<T> {
@@ -144,9 +147,9 @@ impl<T> Promise<T> {
         self.shared.settle(self.shared.lock(), Err(error));
     }
 
-    /// It is to be cancelled by this alone, until it begins. For one that has not begun.
-    pub(crate) fn cancelled_by(&self, what: Arc<dyn Cancel>) {
-        self.shared.lock().stage = Stage::Pending(Some(what));
+    /// This is what brings it: it is to be cancelled through it alone, until it begins. For one that has not begun.
+    pub(crate) fn brought_by(&self, job: Arc<dyn Job>) {
+        self.shared.lock().stage = Stage::Pending(Some(job));
     }
 
     /// Work on it begins, so that it can't be cancelled any more. False: it has been.
@@ -266,10 +269,10 @@ impl<T> AsyncResult<T> {
                 self.shared.settle(state, Err(TaskError::Cancelled));
                 true
             }
-            Stage::Pending(Some(what)) => {
-                let what = Arc::clone(what);
+            Stage::Pending(Some(job)) => {
+                let job = Arc::clone(job);
                 drop(state);
-                what.cancel()
+                job.cancel()
             }
             _ => false,
         }
@@ -277,6 +280,9 @@ impl<T> AsyncResult<T> {
 
     fn wait_until(&self, timeout: Option<Duration>) -> bool {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        if timeout.is_none() && greenroom_pool::in_worker() {
+            self.job().into_iter().for_each(|job| job.waited_for());
+        }
         let wait = Wait::new();
         let place = {
             let mut state = self.shared.lock();
@@ -292,6 +298,14 @@ impl<T> AsyncResult<T> {
             }
         }
         true
+    }
+
+    /// What brings it, if that has not begun.
+    fn job(&self) -> Option<Arc<dyn Job>> {
+        match &self.shared.lock().stage {
+            Stage::Pending(job) => job.clone(),
+            _ => None,
+        }
     }
 
     fn take(&self) -> Result<T, TaskError> {

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// Is the current thread a worker of this pool, or of any?
-pub(crate) fn current_is_worker(of: Option<&Shared>) -> bool {
+pub(crate) fn current_is_worker(of: Option<*const Shared>) -> bool {
     let found = SERVING.try_with(|pools| match of {
         Some(pool) => pools.borrow().iter().any(|&serving| ptr::eq(serving, pool)),
         None => !pools.borrow().is_empty(),

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
 use greenroom_pool::lease::{Lease, Verdict};
-use greenroom_pool::{Pool, Rejected};
+use greenroom_pool::{Pool, PoolId, Rejected};
 
 use super::{Call, ThreadPool, discard, shielded};
 use crate::greenlet::{current, unwind};
 use crate::park::Wait;
 use crate::reason::Reason;
-use crate::result::{AsyncResult, Cancel, Promise, TaskError, promise};
+use crate::result::{self, AsyncResult, Promise, TaskError, promise};
 use crate::wake::Waiter;
 
 impl ThreadPool {
@@ -29,8 +29,9 @@ impl ThreadPool {
     /// captured is dropped at once, and the pool counts it as cancelled when it comes by it. Dropping the result detaches the
     /// job: it still runs.
     ///
-    /// A job that waits for one it has spawned on its own pool waits for a thread of that pool, and if all do so, for ever: use
-    /// [`apply`](ThreadPool::apply) or [`map`](ThreadPool::map) there, which run in place.
+    /// A job that waits for another of its own pool without a limit ([`get`](AsyncResult::get), [`wait`](AsyncResult::wait)) runs
+    /// it itself, unless a thread has begun it: so jobs that wait for jobs behind them in the queue can't deadlock. The pool counts
+    /// what is taken back like that as cancelled.
     ///
     /// ```
     /// let pool = greenroom::ThreadPool::new(2);
@@ -71,8 +72,8 @@ where
     A: Send + 'static,
     F::Output: Send + 'static,
 {
-    let (task, result) = Task::new(f, args);
     let in_worker = pool.is_worker();
+    let (task, result) = Task::new(f, args, pool.id());
     if in_worker && when_full == WhenFull::StandInLine {
         // Who waits for it may be the worker that the line waits for.
         task.run_here();
@@ -103,6 +104,8 @@ struct Task<F: Call<A>, A> {
     job: Mutex<Option<Job<F, A>>>,
     /// By which it is revoked. Put here when it has been lent, before anybody can ask to cancel it.
     lease: Mutex<Lease>,
+    /// Where it is queued. Not a handle: those keep a pool from retiring.
+    pool: PoolId,
 }
 
 struct Job<F: Call<A>, A> {
@@ -119,10 +122,10 @@ where
     A: Send + 'static,
     F::Output: Send + 'static,
 {
-    fn new(f: F, args: A) -> (Arc<Self>, AsyncResult<F::Output>) {
+    fn new(f: F, args: A, pool: PoolId) -> (Arc<Self>, AsyncResult<F::Output>) {
         let (promise, result) = promise();
-        let task = Arc::new(Task { job: Mutex::new(None), lease: Mutex::new(Lease::new()) });
-        promise.cancelled_by(Arc::clone(&task) as Arc<dyn Cancel>);
+        let task = Arc::new(Task { job: Mutex::new(None), lease: Mutex::new(Lease::new()), pool });
+        promise.brought_by(Arc::clone(&task) as Arc<dyn result::Job>);
         *lock(&task.job) = Some(Job { f, args, promise, task: Arc::clone(&task) });
         (task, result)
     }
@@ -204,7 +207,7 @@ impl<F: Call<A>, A> Job<F, A> {
     }
 }
 
-impl<F, A> Cancel for Task<F, A>
+impl<F, A> result::Job for Task<F, A>
 where
     F: Call<A> + Send + 'static,
     A: Send + 'static,
@@ -216,6 +219,12 @@ where
             self.take().into_iter().for_each(Job::cancel);
         }
         revoked
+    }
+
+    fn waited_for(&self) {
+        if self.pool.is_worker() && lock(&self.lease).revoke() {
+            self.run_here();
+        }
     }
 }
 
