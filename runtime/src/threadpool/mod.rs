@@ -68,8 +68,8 @@ pub use call::Call;
 pub use imap::{IMap, IMapUnordered};
 pub use offload::offload;
 
-use crate::greenlet::current;
 use crate::greenlet::outcome::{JoinError, panic_message};
+use crate::greenlet::{current, unwind};
 use crate::hub::{Hub, Inner};
 
 /// A pool of OS threads for work that would stall a hub. Cloning gives the same pool; any thread may use it. When the last
@@ -187,7 +187,14 @@ impl ThreadPool {
         F::Output: Send,
     {
         if self.pool.is_worker() {
-            return catch_unwind(AssertUnwindSafe(|| f.call(args))).map_err(ApplyError::Panicked);
+            return catch_unwind(AssertUnwindSafe(|| f.call(args))).map_err(|payload| {
+                // A timeout around this call goes on to where it belongs.
+                if unwind::is_ours(&*payload) {
+                    current::with(|core| unwind::resume(core, payload))
+                } else {
+                    ApplyError::Panicked(payload)
+                }
+            });
         }
         apply::run(&self.pool, f, args, apply::WhenFull::Refuse)
     }
