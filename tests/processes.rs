@@ -880,6 +880,33 @@ fn refused_threads() -> Vec<Case> {
         )
         .with("RUST_MIN_STACK", HUGE),
         case(
+            "jobs that are spawned, mapped and read one by one run on the caller when no thread can be had",
+            || {
+                let pool = ThreadPool::builder().max_threads(2).queue_limit(1).build();
+                assert_eq!(pool.spawn(here, ()).get().unwrap(), here());
+                assert!(pool.spawn(|| panic_any(7_u8), ()).get().is_err());
+                assert_eq!(pool.map(|n| (n, here()), 0..3), [0, 1, 2].map(|n| (n, here())));
+                assert!(pool.imap(|n| n, 0..10, 3).map(Result::unwrap).eq(0..10));
+                assert_eq!(pool.imap_unordered(|n| n, 0..10, 3).map(Result::unwrap).sum::<u64>(), 45);
+                let (same, inner) = (pool.clone(), pool.clone());
+                let nested = pool.spawn(move || inner.spawn(|| 7, ()).get().unwrap(), ());
+                assert_eq!(nested.get().unwrap(), 7);
+                let theirs = spawn(move || same.map(|n| same.map(|m| n * m, 0..3), 0..3).concat());
+                assert_eq!(theirs.join().unwrap(), [0, 0, 0, 0, 1, 2, 0, 2, 4]);
+
+                pool.set_max_threads(0);
+                let (cancelled, queued) = (pool.spawn(|| unreachable!(), ()), pool.clone());
+                assert!(cancelled.cancel() && cancelled.get().map(|()| 0).is_err());
+                let queued = spawn(move || queued.spawn(here, ()));
+                yield_now();
+                pool.set_max_threads(1);
+                assert_eq!(queued.join().unwrap().get().unwrap(), here());
+                assert!(pool.join(None) && pool.shutdown(None));
+            },
+            succeeds,
+        )
+        .with("RUST_MIN_STACK", HUGE),
+        case(
             "a job that waits blocks its caller's hub when no thread can be had, and nothing is lost by it",
             || {
                 let pool = ThreadPool::new(1);

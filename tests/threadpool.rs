@@ -7,7 +7,9 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use greenroom::{ApplyError, ThreadPool, hub, in_greenlet, join_all, offload, sleep, spawn, try_hub, yield_now};
+use greenroom::{
+    ApplyError, ThreadPool, hub, in_greenlet, join_all, offload, sleep, spawn, timeout, try_hub, yield_now,
+};
 use greenroom_pool::{Pool, PoolStats};
 
 /// Runs `test` on a thread of its own, and so with a hub of its own if it makes one. It has a minute.
@@ -138,6 +140,19 @@ fn try_apply_on_a_worker_gives_its_panic_as_an_error_too() {
         let inner = pool.clone();
         let error = pool.run(move || inner.try_apply(|| panic_any(7_u8), ()).unwrap_err());
         assert!(matches!(error, ApplyError::Panicked(payload) if payload.is::<u8>()));
+    });
+}
+
+#[test]
+fn try_apply_on_a_worker_leaves_a_timeout_to_the_one_who_set_it() {
+    watched(|| {
+        let pool = ThreadPool::new(1);
+        let inner = pool.clone();
+        let elapsed = pool.run(move || {
+            let sleeps = || inner.try_apply(|| sleep(Duration::MAX), ());
+            timeout(Duration::from_millis(1), sleeps).is_err()
+        });
+        assert!(elapsed);
     });
 }
 

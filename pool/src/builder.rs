@@ -33,6 +33,7 @@ pub struct PoolBuilder {
     pub(crate) name: String,
     pub(crate) admission: Admission,
     pub(crate) priority: Priority,
+    pub(crate) spin: bool,
     /// How threads are started. Tests set another one.
     pub(crate) starter: Starter,
 }
@@ -50,8 +51,9 @@ impl PoolBuilder {
             keep_alive: Duration::from_secs(5),
             queue_limit: 8192,
             name: String::from("greenroom-pool"),
-            admission: Admission::Plain,
-            priority: Priority::Same,
+            admission: Admission::CpuAware,
+            priority: Priority::Low,
+            spin: true,
             starter: os_thread,
         }
     }
@@ -130,12 +132,12 @@ impl PoolBuilder {
         self
     }
 
-    /// When a queued job begins, while there are threads for it; [`Admission::Plain`] if not set.
+    /// When a queued job begins, while there are threads for it; [`Admission::CpuAware`] if not set.
     ///
     /// ```
     /// use greenroom_pool::{Admission, Pool};
     ///
-    /// let hashes = Pool::builder().admission(Admission::CpuAware).build();
+    /// let hashes = Pool::builder().admission(Admission::Plain).build();
     /// # drop(hashes);
     /// ```
     pub fn admission(mut self, admission: Admission) -> Self {
@@ -143,16 +145,27 @@ impl PoolBuilder {
         self
     }
 
-    /// What its threads are to the kernel's scheduler; [`Priority::Same`] if not set.
+    /// What its threads are to the kernel's scheduler; [`Priority::Low`] if not set.
     ///
     /// ```
     /// use greenroom_pool::{Pool, Priority};
     ///
-    /// let hashes = Pool::builder().priority(Priority::Low).build();
+    /// let hashes = Pool::builder().priority(Priority::Idle).build();
     /// # drop(hashes);
     /// ```
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
+        self
+    }
+
+    /// Whether an idle worker waits awake for a moment when that pays (see [`Spin`](crate::Spin)); true if not set.
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::builder().spin(false).build();
+    /// assert!(!pool.spins());
+    /// ```
+    pub fn spin(mut self, spin: bool) -> Self {
+        self.spin = spin;
         self
     }
 

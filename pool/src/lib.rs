@@ -37,7 +37,7 @@
 //! |---|---|
 //! | [`Pool`], [`PoolBuilder`] | threads on demand, a bounded queue, shutdown with a limit |
 //! | [`lease`] | jobs that borrow from their caller's stack frame and cost no allocation |
-//! | [`Registration`] | to be woken when nothing runs any more |
+//! | [`Registration`] | to be woken when nothing runs any more, or all workers have left |
 //! | [`census()`] | a proof that no worker of any pool can do anything any more |
 //! | [`probe`] | does this work run in parallel at all? |
 
@@ -61,7 +61,7 @@ pub use admission::Admission;
 pub use builder::PoolBuilder;
 pub use census::{Census, census};
 pub use error::Rejected;
-pub use pool::{Pool, in_worker};
+pub use pool::{Pool, PoolId, in_worker};
 pub use priority::Priority;
 pub use registration::Registration;
 pub use spin::Spin;

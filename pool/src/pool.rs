@@ -1,7 +1,9 @@
 //! The handle to a pool.
 
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::builder::PoolBuilder;
@@ -46,6 +48,28 @@ pub struct Pool {
 /// ```
 pub fn in_worker() -> bool {
     current_is_worker(None)
+}
+
+/// Names a pool without being a handle to it: the answer of [`Pool::id`]. When the last handle, job and worker of a pool are
+/// gone, another pool may get its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolId(usize);
+
+impl PoolId {
+    /// Is the current thread running a job of that pool? Never blocks. As [`Pool::is_worker`].
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::new(1);
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let id = pool.id();
+    /// pool.submit(move || sender.send(id.is_worker()).unwrap())?;
+    /// assert_eq!(receiver.recv(), Ok(true));
+    /// assert!(!id.is_worker());
+    /// # Ok::<(), greenroom_pool::Rejected>(())
+    /// ```
+    pub fn is_worker(self) -> bool {
+        current_is_worker(Some(ptr::without_provenance(self.0)))
+    }
 }
 
 impl Pool {
@@ -186,7 +210,56 @@ impl Pool {
     ) -> Result<(), Rejected> {
         // SAFETY: the caller's promise, passed on.
         let job = unsafe { lease.prepare(frame, execute) };
-        self.shared.enqueue_in_line(job).map_err(|(job, reason)| {
+        self.shared.enqueue_in_line(job, || None).map_err(|(job, reason)| {
+            lease.put_to_rest(job);
+            reason
+        })
+    }
+
+    /// The same, for those who wait until the job has left the line: if it has to stand in it, `left` is called, before this
+    /// returns, and the waker that it gives is woken when the job is in the queue or has been cancelled. If the job is revoked the
+    /// waker may be dropped instead.
+    ///
+    /// # Errors
+    /// [`Rejected::ShutDown`]: `execute` will not be called.
+    ///
+    /// # Panics
+    /// As [`lend`](Pool::lend).
+    ///
+    /// # Safety
+    /// That of [`lend`](Pool::lend).
+    ///
+    /// ```
+    /// use greenroom_pool::Pool;
+    /// use greenroom_pool::lease::{Lease, Verdict};
+    /// use std::task::Waker;
+    ///
+    /// unsafe fn nothing(_: *const (), _: Verdict) {}
+    ///
+    /// let pool = Pool::builder().max_threads(0).queue_limit(1).build();
+    /// let mut in_line = 0;
+    /// let mut leases = [const { Lease::new() }; 3];
+    /// for lease in &mut leases {
+    ///     let left = || {
+    ///         in_line += 1;
+    ///         Waker::noop().clone()
+    ///     };
+    ///     // SAFETY: `nothing` uses no frame and doesn't unwind.
+    ///     unsafe { pool.lend_in_line_and_wake(lease, std::ptr::null(), nothing, left)? };
+    /// }
+    /// assert_eq!(in_line, 2);
+    /// # Ok::<(), greenroom_pool::Rejected>(())
+    /// ```
+    pub unsafe fn lend_in_line_and_wake(
+        &self,
+        lease: &mut Lease,
+        frame: *const (),
+        execute: unsafe fn(*const (), Verdict),
+        left: impl FnOnce() -> Waker,
+    ) -> Result<(), Rejected> {
+        // SAFETY: the caller's promise, passed on.
+        let job = unsafe { lease.prepare(frame, execute) };
+        self.shared.enqueue_in_line(job, || Some(left())).map_err(|(job, reason)| {
             lease.put_to_rest(job);
             reason
         })
@@ -251,7 +324,12 @@ impl Pool {
     /// ```
     pub fn shutdown(&self, timeout: Option<Duration>) -> bool {
         self.shared.close();
-        !self.is_worker() && self.shared.wait_for_leave(timeout)
+        !self.is_worker() && self.has_left(timeout)
+    }
+
+    /// Blocks until all workers have left and nothing is queued, for at most `timeout`. Returns whether that is so.
+    pub(crate) fn has_left(&self, timeout: Option<Duration>) -> bool {
+        self.shared.wait_for_leave(timeout)
     }
 
     /// Is the current thread running a job of this pool? Never blocks. [`in_worker`] asks the same for any pool.
@@ -266,7 +344,35 @@ impl Pool {
     /// # Ok::<(), greenroom_pool::Rejected>(())
     /// ```
     pub fn is_worker(&self) -> bool {
-        current_is_worker(Some(&self.shared))
+        self.id().is_worker()
+    }
+
+    /// What names this pool to those who hold no handle to it, and so don't keep it from retiring.
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::new(1);
+    /// assert_eq!(pool.id(), pool.clone().id());
+    /// ```
+    pub fn id(&self) -> PoolId {
+        PoolId(Arc::as_ptr(&self.shared).addr())
+    }
+
+    /// The most threads it may have. Never blocks.
+    ///
+    /// ```
+    /// assert_eq!(greenroom_pool::Pool::new(3).max_threads(), 3);
+    /// ```
+    pub fn max_threads(&self) -> usize {
+        self.shared.max_threads()
+    }
+
+    /// Does who waits for this pool wait awake when that pays, as [`PoolBuilder::spin`] says? Never blocks.
+    ///
+    /// ```
+    /// assert!(greenroom_pool::Pool::new(1).spins());
+    /// ```
+    pub fn spins(&self) -> bool {
+        self.shared.spins()
     }
 
     /// What the pool is doing now. Never blocks.

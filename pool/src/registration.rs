@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::task::Waker;
+use std::time::Duration;
 
 use crate::pool::Pool;
 
-/// A waker that waits until a pool is quiet: the answer of [`Pool::on_quiet`].
+/// A waker that waits until a pool is quiet, or its workers have left: the answer of [`Pool::on_quiet`] and
+/// [`Pool::on_left`].
 ///
 /// It is woken once at most; to wait again in the same place, [`renew`](Registration::renew) it. Dropping it ends the wait.
 ///
@@ -23,6 +25,8 @@ pub struct Registration {
     pool: Pool,
     /// Names the waker in its list.
     id: u64,
+    /// Whether what it waits for is so now.
+    is_so: fn(&Pool) -> bool,
 }
 
 impl Pool {
@@ -37,15 +41,28 @@ impl Pool {
     /// assert!(registration.is_woken());
     /// ```
     pub fn on_quiet(&self, waker: Waker) -> Registration {
-        let id = self.shared.quiet.register(waker);
-        self.tell_if_quiet();
-        Registration { pool: self.clone(), id }
+        self.register(waker, |pool| pool.shared.is_quiet())
     }
 
-    fn tell_if_quiet(&self) {
-        if self.shared.is_quiet() {
-            self.shared.quiet.wake_all();
-        }
+    /// Calls the waker when all workers have left and nothing is queued: at once if that is so now. Never blocks.
+    ///
+    /// It is the waiting of [`shutdown`](Pool::shutdown) for those who can't block a thread. It may be called earlier too, when
+    /// nothing runs: look whether `shutdown(Some(Duration::ZERO))` is true when woken, and
+    /// [`renew`](Registration::renew) it if not.
+    ///
+    /// ```
+    /// let pool = greenroom_pool::Pool::new(1);
+    /// let registration = pool.on_left(std::task::Waker::noop().clone());
+    /// assert!(registration.is_woken()); // no job, no worker
+    /// ```
+    pub fn on_left(&self, waker: Waker) -> Registration {
+        self.register(waker, |pool| pool.has_left(Some(Duration::ZERO)))
+    }
+
+    fn register(&self, waker: Waker, is_so: fn(&Pool) -> bool) -> Registration {
+        let registration = Registration { pool: self.clone(), id: self.shared.quiet.register(waker), is_so };
+        registration.tell_if_so();
+        registration
     }
 }
 
@@ -69,8 +86,8 @@ impl Registration {
         !self.pool.shared.quiet.contains(self.id)
     }
 
-    /// Waits again, before all who registered later. As at the first time, the waker is called at once if the pool is quiet now.
-    /// Never blocks.
+    /// Waits again, before all who registered later. As at the first time, the waker is called at once if what it waits for is so
+    /// now. Never blocks.
     ///
     /// ```
     /// use greenroom_pool::Pool;
@@ -83,7 +100,13 @@ impl Registration {
     /// ```
     pub fn renew(&mut self, waker: Waker) {
         self.pool.shared.quiet.renew(self.id, waker);
-        self.pool.tell_if_quiet();
+        self.tell_if_so();
+    }
+
+    fn tell_if_so(&self) {
+        if (self.is_so)(&self.pool) {
+            self.pool.shared.quiet.wake_all();
+        }
     }
 }
 

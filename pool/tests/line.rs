@@ -186,3 +186,60 @@ fn a_waker_that_panics_harms_nobody() {
     until("it is told", || registration.is_woken());
     assert_eq!(pool.stats().completed, 1);
 }
+
+#[test]
+fn who_stands_in_line_is_told_when_it_has_left_it() {
+    #[derive(Default)]
+    struct Told(AtomicUsize);
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    for shuts_down in [false, true] {
+        let pool = Pool::builder().max_threads(0).queue_limit(1).build();
+        let told = Arc::new(Told::default());
+        let mut leases = [const { Lease::new() }; 3];
+        let mut asked = 0;
+        for lease in &mut leases {
+            let left = || {
+                asked += 1;
+                Waker::from(Arc::clone(&told))
+            };
+            // SAFETY: `nothing` uses no frame and doesn't unwind.
+            unsafe { pool.lend_in_line_and_wake(lease, null(), nothing, left) }.unwrap();
+        }
+        assert_eq!((asked, told.0.load(SeqCst)), (2, 0));
+        if shuts_down {
+            assert!(pool.shutdown(None));
+        } else {
+            pool.resize(1);
+            assert!(pool.join(None));
+        }
+        until("both have left", || told.0.load(SeqCst) == 2);
+        assert!(pool.shutdown(None));
+        // SAFETY: as above.
+        let late = unsafe { pool.lend_in_line_and_wake(&mut leases[0], null(), nothing, || unreachable!()) };
+        assert_eq!(late, Err(Rejected::ShutDown));
+    }
+}
+
+#[test]
+fn wakers_of_revoked_jobs_are_freed_with_them() {
+    let pool = Pool::builder().max_threads(0).queue_limit(1).build();
+    pool.submit(|| ()).unwrap();
+    struct Never;
+    impl Wake for Never {
+        fn wake(self: Arc<Self>) {
+            unreachable!("it was revoked")
+        }
+    }
+    let waker = Arc::new(Never);
+    for _ in 0..1_000 {
+        let mut lease = Lease::new();
+        // SAFETY: `nothing` uses no frame and doesn't unwind.
+        unsafe { pool.lend_in_line_and_wake(&mut lease, null(), nothing, || Arc::clone(&waker).into()) }.unwrap();
+        assert!(lease.revoke());
+    }
+    assert!(Arc::strong_count(&waker) < 200, "{} are left", Arc::strong_count(&waker));
+}

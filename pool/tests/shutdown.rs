@@ -6,6 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
+use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -178,5 +179,35 @@ fn submitting_against_shutting_down_loses_no_job() {
         assert_eq!(stats.completed, ran.load(SeqCst) as u64);
         assert_eq!(stats.completed + stats.cancelled, taken);
         assert_eq!((stats.threads, stats.queued), (0, 0));
+    }
+}
+
+#[test]
+fn a_waker_waits_until_all_have_left_without_blocking_a_thread() {
+    struct Bell(thread::Thread);
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    for round in 0..200 {
+        let pool = Pool::new(3);
+        let held = (round % 3 != 0).then(|| hold(&pool));
+        for _ in 0..round % 7 {
+            pool.submit(thread::yield_now).unwrap();
+        }
+        let waker = || Waker::from(Arc::new(Bell(thread::current())));
+        let mut left = pool.on_left(waker());
+        let mut is_over = pool.shutdown(NOW);
+        held.into_iter().for_each(|held| held.release());
+        while !is_over {
+            while !left.is_woken() {
+                thread::park();
+            }
+            is_over = pool.shutdown(NOW);
+            left.renew(waker());
+        }
+        assert_eq!((pool.stats().threads, pool.stats().queued), (0, 0));
+        assert!(left.is_woken());
     }
 }

@@ -84,7 +84,7 @@ mod stack;
 pub mod stall;
 pub mod sync;
 mod sys;
-mod threadpool;
+pub mod threadpool;
 mod time;
 mod timer;
 mod wait;
@@ -100,7 +100,8 @@ pub use result::{AsyncResult, Promise, TaskError, promise};
 pub use scope::{Scope, ScopedGreenlet, scope};
 pub use send::HubHandle;
 pub use spawn::{Builder, Greenlet, join_all, kill_all, spawn, spawn_later};
-pub use threadpool::{ApplyError, Call, ThreadPool, offload};
+#[doc(inline)]
+pub use threadpool::{ApplyError, Call, ThreadPool, ThreadPoolBuilder, offload};
 pub use time::{Elapsed, checkpoint, idle, sleep, sleep_until, timeout, yield_now};
 pub use wait::{IWait, Waitable, iwait, wait};
 

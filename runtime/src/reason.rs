@@ -20,6 +20,12 @@ pub(crate) enum Reason {
     AsyncResult,
     /// A job on the pool.
     PoolJob,
+    /// Room in a pool's queue.
+    PoolRoom,
+    /// The end of all jobs of a pool.
+    PoolJoin,
+    /// The end of a pool.
+    PoolShutdown,
     /// An event that somebody else sets.
     Event,
     /// A semaphore's permit.
@@ -61,6 +67,9 @@ impl fmt::Display for Reason {
             Reason::Idle => f.write_str("idle"),
             Reason::AsyncResult => f.write_str("async result"),
             Reason::PoolJob => f.write_str("pool job"),
+            Reason::PoolRoom => f.write_str("room in a pool's queue"),
+            Reason::PoolJoin => f.write_str("join of a pool"),
+            Reason::PoolShutdown => f.write_str("shutdown of a pool"),
             Reason::Event => f.write_str("event"),
             Reason::Semaphore => f.write_str("semaphore"),
             Reason::Mutex => f.write_str("mutex"),

@@ -22,7 +22,7 @@ use crate::wake::{Abandon, WaitList};
 /// assert_eq!(result.get().unwrap(), "from another thread");
 /// ```
 pub fn promise<T>() -> (Promise<T>, AsyncResult<T>) {
-    let state = State { stage: Stage::Pending, waiters: WaitList::new() };
+    let state = State { stage: Stage::Pending(None), waiters: WaitList::new() };
     let shared = Arc::new(Shared { state: Mutex::new(state) });
     (Promise { shared: Arc::clone(&shared) }, AsyncResult { shared })
 }
@@ -63,8 +63,8 @@ struct State<T> {
 }
 
 enum Stage<T> {
-    /// Nobody works on it yet: it can be cancelled.
-    Pending,
+    /// Nobody works on it yet: it can be cancelled, through the job if there is one.
+    Pending(Option<Arc<dyn Job>>),
     /// Somebody does.
     Begun,
     Done(Result<T, TaskError>),
@@ -73,7 +73,7 @@ enum Stage<T> {
 
 impl<T> Stage<T> {
     fn is_open(&self) -> bool {
-        matches!(self, Stage::Pending | Stage::Begun)
+        matches!(self, Stage::Pending(_) | Stage::Begun)
     }
 }
 
@@ -89,11 +89,21 @@ impl<T> Shared<T> {
             drop(state);
             return;
         }
-        state.stage = Stage::Done(result);
+        let before = mem::replace(&mut state.stage, Stage::Done(result));
         let mut waiters = mem::replace(&mut state.waiters, WaitList::new());
         drop(state);
+        drop(before);
         waiters.wake_all();
     }
+}
+
+/// What would bring a result, as long as it has not begun.
+pub(crate) trait Job: Send + Sync {
+    /// Takes it back for good and resolves its result as cancelled. False: it has begun, or somebody else was first.
+    fn cancel(&self) -> bool;
+
+    /// Somebody is about to wait for it without a limit. If that is a worker of its own pool, for which it might wait, it is run here.
+    fn waited_for(&self);
 }
 
 impl<T: Send> Abandon for Shared<T> {
@@ -137,13 +147,18 @@ impl<T> Promise<T> {
         self.shared.settle(self.shared.lock(), Err(error));
     }
 
+    /// This is what brings it: it is to be cancelled through it alone, until it begins. For one that has not begun.
+    pub(crate) fn brought_by(&self, job: Arc<dyn Job>) {
+        self.shared.lock().stage = Stage::Pending(Some(job));
+    }
+
     /// Work on it begins, so that it can't be cancelled any more. False: it has been.
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.shared.lock();
-        let pending = matches!(state.stage, Stage::Pending);
-        if pending {
-            state.stage = Stage::Begun;
-        }
+        let pending = matches!(state.stage, Stage::Pending(_));
+        let before = pending.then(|| mem::replace(&mut state.stage, Stage::Begun));
+        drop(state);
+        drop(before);
         pending
     }
 }
@@ -160,8 +175,9 @@ impl<T> fmt::Debug for Promise<T> {
     }
 }
 
-/// A result that will come: from [`promise`] or [`HubHandle::spawn`](crate::HubHandle::spawn). Any thread may wait for it:
-/// a greenlet parks, main runs its hub meanwhile, a thread without a hub blocks and gets none.
+/// A result that will come: from [`promise`], [`ThreadPool::spawn`](crate::ThreadPool::spawn) or
+/// [`HubHandle::spawn`](crate::HubHandle::spawn). Any thread may wait for it: a greenlet parks, main runs its hub meanwhile, a
+/// thread without a hub blocks and gets none. Dropping it cancels nothing.
 ///
 /// ```
 /// let handle = greenroom::hub().handle();
@@ -237,6 +253,9 @@ impl<T> AsyncResult<T> {
     /// Cancels what would bring the result, if it has not begun: it resolves as [`TaskError::Cancelled`] at once. Returns
     /// whether it was in time. A [`promise`] never begins: it can be cancelled until it is set. Doesn't park.
     ///
+    /// What a job of a pool has captured is dropped here, at once; a destructor of it that panics is reported as a panic nobody
+    /// sees.
+    ///
     /// ```
     /// let (promise, result) = greenroom::promise();
     /// assert!(result.cancel());
@@ -245,15 +264,25 @@ impl<T> AsyncResult<T> {
     /// ```
     pub fn cancel(&self) -> bool {
         let state = self.shared.lock();
-        let pending = matches!(state.stage, Stage::Pending);
-        if pending {
-            self.shared.settle(state, Err(TaskError::Cancelled));
+        match &state.stage {
+            Stage::Pending(None) => {
+                self.shared.settle(state, Err(TaskError::Cancelled));
+                true
+            }
+            Stage::Pending(Some(job)) => {
+                let job = Arc::clone(job);
+                drop(state);
+                job.cancel()
+            }
+            _ => false,
         }
-        pending
     }
 
     fn wait_until(&self, timeout: Option<Duration>) -> bool {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        if timeout.is_none() && greenroom_pool::in_worker() {
+            self.job().into_iter().for_each(|job| job.waited_for());
+        }
         let wait = Wait::new();
         let place = {
             let mut state = self.shared.lock();
@@ -269,6 +298,14 @@ impl<T> AsyncResult<T> {
             }
         }
         true
+    }
+
+    /// What brings it, if that has not begun.
+    fn job(&self) -> Option<Arc<dyn Job>> {
+        match &self.shared.lock().stage {
+            Stage::Pending(job) => job.clone(),
+            _ => None,
+        }
     }
 
     fn take(&self) -> Result<T, TaskError> {

@@ -4,10 +4,12 @@
 //! * `parks`: every kind of park, as macros that make a test for each.
 //! * `places`: every kind of thread and greenlet that waits.
 //! * `crowd`: many of them at once, at random, for a time.
+//! * `jobs`: what holds jobs up, and counts what goes into them.
 
 #![allow(dead_code, unused_macros, reason = "each test program uses a part of it")]
 
 pub(crate) mod crowd;
+pub(crate) mod jobs;
 #[macro_use]
 pub(crate) mod parks;
 pub(crate) mod places;

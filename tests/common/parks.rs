@@ -5,6 +5,7 @@
 //!   two steps: `prepare()` may spawn and gives what parks; that returns whether it was left to end by itself.
 
 use std::rc::Rc;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,6 @@ use greenroom::{
     Greenlet, ThreadPool, checkpoint, hub, idle, join_all, kill_all, on_big_stack, promise, scope, sleep, sleep_until,
     spawn, timeout, wait, yield_now,
 };
-use greenroom_pool::Pool;
 
 use super::{LONG, begun, forever, is_ended_early, ms, on_drop, panic_with, spin};
 
@@ -47,7 +47,8 @@ macro_rules! each_park {
             use crate::common::parks::places;
 
             each_park!(@ $check: endless_sleep long_sleep sleep_until join wait wait_timeout join_timeout join_all
-                result_get result_wait result_timeout job_queued job_running full_queue yield_loop checkpoint_loop
+                result_get result_wait result_timeout job_queued job_running full_queue job_of_a_full_pool jobs_mapped jobs_read
+                jobs_joined pool_shut_down yield_loop checkpoint_loop
                 idle_loop inside_timeouts big_stack killing killing_for_a_time killing_all event semaphore mutex condvar
                 queue_get queue_put channel_get channel_put queue_join wait_for_any in_a_scope of_a_scope group_join pool_spawn
                 group_map group_imap);
@@ -124,10 +125,45 @@ pub(crate) mod places {
     }
 
     pub(crate) fn full_queue() {
-        let pool = ThreadPool::from(Pool::builder().max_threads(0).queue_limit(1).build());
+        let pool = ThreadPool::builder().max_threads(0).queue_limit(1).build();
         let first = pool.clone();
         begun(move || first.run(|| ()));
         pool.run::<()>(|| unreachable!("nobody runs it"));
+    }
+
+    pub(crate) fn job_of_a_full_pool() {
+        let pool = ThreadPool::builder().max_threads(0).queue_limit(1).build();
+        (0..2).for_each(|_| drop(pool.spawn(|| (), ())));
+    }
+
+    pub(crate) fn jobs_mapped() {
+        let pool = hub().threadpool();
+        pool.map(|_| thread::sleep(ms(1)), 0..);
+    }
+
+    pub(crate) fn jobs_read() {
+        let pool = queue_only();
+        let _ = pool.imap(|number| number, 0.., 3).next();
+        let _ = pool.imap_unordered(|number| number, 0.., 3).next();
+    }
+
+    pub(crate) fn jobs_joined() {
+        let pool = queue_only();
+        drop(pool.spawn(|| (), ()));
+        pool.join(None);
+    }
+
+    pub(crate) fn pool_shut_down() {
+        let (_open, gate) = mpsc::channel::<()>();
+        let (began, begins) = mpsc::channel();
+        let pool = ThreadPool::new(1);
+        let job = move || {
+            began.send(()).unwrap();
+            let _ = gate.recv();
+        };
+        drop(pool.spawn(job, ()));
+        begins.recv().unwrap();
+        pool.shutdown(None);
     }
 
     pub(crate) fn yield_loop() {

@@ -16,6 +16,7 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
@@ -59,8 +60,8 @@ pub(crate) struct Shared {
     line: Line,
     /// Workers without a job.
     sleepers: Sleepers,
-    /// Whether it pays for an idle worker to wait awake.
-    spin: Spin,
+    /// Whether it pays for an idle worker to wait awake; `None` if it must not.
+    spin: Option<Spin>,
     /// How many jobs may run at once.
     gate: Gate,
     /// What became of jobs.
@@ -93,7 +94,7 @@ impl Shared {
             receiver,
             line: Line::default(),
             sleepers: Sleepers::default(),
-            spin: Spin::new(),
+            spin: options.spin.then(Spin::new),
             gate: Gate::new(options.admission),
             seats: Seats::default(),
             cancelling: AtomicUsize::new(0),
@@ -121,8 +122,12 @@ impl Shared {
         Ok(())
     }
 
-    /// The same, but if the queue is full the job stands in line for it.
-    pub(crate) fn enqueue_in_line(self: &Arc<Self>, job: JobRef) -> Result<(), (JobRef, Rejected)> {
+    /// The same, but if the queue is full the job stands in line for it, and what `left` gives is woken when it has left that.
+    pub(crate) fn enqueue_in_line(
+        self: &Arc<Self>,
+        job: JobRef,
+        left: impl FnOnce() -> Option<Waker>,
+    ) -> Result<(), (JobRef, Rejected)> {
         let job = if self.line.len() > 0 {
             job
         } else {
@@ -134,8 +139,9 @@ impl Shared {
         if self.state.load().is_closed() {
             return Err((job, Rejected::ShutDown));
         }
+        let left = left();
         census::busy_begins();
-        self.line.push(job, |revoked| self.cancel(revoked));
+        self.line.push(job, left, |revoked| self.cancel(revoked));
         self.admit();
         Ok(())
     }
@@ -322,6 +328,14 @@ impl Shared {
     pub(crate) fn is_quiet(&self) -> bool {
         // In this order: who cancels says so before the word ceases to count its jobs.
         self.state.load().is_quiet() && self.cancelling.load(SeqCst) == 0
+    }
+
+    pub(crate) fn max_threads(&self) -> usize {
+        self.state.load().max()
+    }
+
+    pub(crate) fn spins(&self) -> bool {
+        self.spin.is_some()
     }
 
     pub(crate) fn stats(&self) -> PoolStats {

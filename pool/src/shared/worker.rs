@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// Is the current thread a worker of this pool, or of any?
-pub(crate) fn current_is_worker(of: Option<&Shared>) -> bool {
+pub(crate) fn current_is_worker(of: Option<*const Shared>) -> bool {
     let found = SERVING.try_with(|pools| match of {
         Some(pool) => pools.borrow().iter().any(|&serving| ptr::eq(serving, pool)),
         None => !pools.borrow().is_empty(),
@@ -161,7 +161,7 @@ fn work(shared: Arc<Shared>) {
         }
         search.begin();
         // The thread that submits is on a core too.
-        if shared.spin.until(1, || shared.is_wanted()) {
+        if shared.spin.as_ref().is_some_and(|spin| spin.until(1, || shared.is_wanted())) {
             continue;
         }
         search.end();

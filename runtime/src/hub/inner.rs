@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     pub(super) leavers: RefCell<WaitList>,
     /// The most that any of the leavers doesn't wait for.
     pub(super) rest: Cell<usize>,
-    /// How many jobs are out that greenlets of this hub wait for.
+    /// How many jobs are out that greenlets of this hub wait for, of pools for which one may wait awake.
     pub(crate) jobs_out: Cell<usize>,
     /// Whether it pays to wait awake for these.
     pub(super) spin: Spin,

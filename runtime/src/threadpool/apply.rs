@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use greenroom_pool::lease::{Lease, Verdict};
 use greenroom_pool::{Pool, Rejected};
 
-use super::{ApplyError, Call};
-use crate::greenlet::outcome::JoinError;
+use super::{ApplyError, Call, discard};
 use crate::greenlet::{current, unwind};
-use crate::hub::{self, Inner};
+use crate::hub;
 use crate::park::Wait;
 use crate::reason::Reason;
 use crate::wake::Waiter;
@@ -51,12 +50,8 @@ enum Ran<R> {
 impl<F, A, R> Frame<F, A, R> {
     /// Drops what is in it before the caller unwinds: a destructor that panics in the middle of that would abort.
     fn discard(self) {
-        current::with(|core| {
-            let drop_both = || [unwind::drop_caught(self.call), unwind::drop_caught(self.result)];
-            for payload in core.undisturbed(drop_both).into_iter().filter_map(Result::err) {
-                Inner::report_unseen(core, JoinError::panicked(payload));
-            }
-        });
+        discard(self.call);
+        discard(self.result);
     }
 }
 
@@ -174,7 +169,7 @@ impl<'a> Lent<'a> {
         };
         current::with(|core| core.undisturbed(lend))?;
         self.is_out = true;
-        self.awaited = Awaited::begin();
+        self.awaited = if pool.spins() { Awaited::begin() } else { None };
         Ok(())
     }
 
@@ -205,7 +200,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// A job that a greenlet of this thread's hub waits for: the hub counts these.
+/// A job that a greenlet of this thread's hub waits for, awake if that pays: the hub counts these.
 struct Awaited(());
 
 impl Awaited {

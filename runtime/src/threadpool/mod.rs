@@ -1,13 +1,60 @@
-//! The pool of OS threads as greenlets see it: `apply` parks the caller alone.
+//! The pool of OS threads as greenlets see it: a call parks the caller alone.
 //!
-//! * this file: `ThreadPool`.
-//! * `call`: functions of several arguments, called with a tuple.
-//! * `apply`: a job on the caller's own stack. README.md beside it argues why that is sound.
-//! * `offload`: the call that is right everywhere.
+//! | call | for |
+//! |---|---|
+//! | [`apply`](ThreadPool::apply), [`run`](ThreadPool::run), [`try_apply`](ThreadPool::try_apply) | one job that the caller waits for; it may borrow |
+//! | [`map`](ThreadPool::map) | many of them, results in order; may borrow |
+//! | [`spawn`](ThreadPool::spawn) | a job that nobody waits for yet; owns what it uses |
+//! | [`imap`](ThreadPool::imap), [`imap_unordered`](ThreadPool::imap_unordered) | many of those, read one by one, a bounded number ahead |
+//! | [`offload`] | shared code: the hub's pool where there is a hub, else a plain call |
+//!
+//! # Lanes
+//!
+//! A pool serves its jobs first come, first served, so ten slow jobs on ten threads hold up whatever comes after them. What must
+//! not wait for them gets a pool of its own, a *lane*: it costs nothing until its first job, and its threads leave when they
+//! idle.
+//!
+//! ```
+//! use std::time::Duration;
+//! use greenroom::{ThreadPool, hub, spawn, yield_now};
+//!
+//! let lookups = ThreadPool::builder().max_threads(2).name("lookup").build();
+//!
+//! // The hub's pool is full of slow jobs ...
+//! let pool = hub().threadpool();
+//! let (open, gate) = std::sync::mpsc::channel::<()>();
+//! let gate = std::sync::Mutex::new(gate);
+//! let slow = spawn(move || pool.map(|_| drop(gate.lock().unwrap().recv()), 0..100));
+//! yield_now();
+//!
+//! // ... and a look-up still takes no longer than it takes.
+//! let port = lookups.apply(|text: &str| text.parse::<u16>().unwrap(), ("8080",));
+//! assert_eq!(port, 8080);
+//! assert!(!slow.is_finished());
+//! # drop(open);
+//! # slow.join().unwrap();
+//! ```
+
+// How the files share the work:
+//
+// * this file: `ThreadPool`, and `apply` with its kin.
+// * `builder`: its options.
+// * `call`: functions of several arguments, called with a tuple.
+// * `apply`: a job on the caller's own stack. README.md beside it argues why that is sound.
+// * `map`: many jobs of one caller, who waits for them.
+// * `task`: a job on the heap, for `spawn`.
+// * `imap`: many of those, a bounded number ahead of their reader.
+// * `ending`: waiting for the jobs, or for the end of the pool; more or fewer threads.
+// * `offload`: the call that is right everywhere.
 
 mod apply;
+mod builder;
 mod call;
+mod ending;
+mod imap;
+mod map;
 mod offload;
+mod task;
 
 use std::any::Any;
 use std::error::Error;
@@ -16,13 +63,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use greenroom_pool::{Pool, PoolStats};
 
+pub use builder::ThreadPoolBuilder;
 pub use call::Call;
+pub use imap::{IMap, IMapUnordered};
 pub use offload::offload;
 
-use crate::greenlet::outcome::panic_message;
-use crate::hub::Hub;
+use crate::greenlet::outcome::{JoinError, panic_message};
+use crate::greenlet::{current, unwind};
+use crate::hub::{Hub, Inner};
 
-/// A pool of OS threads for work that would stall a hub. Cloning gives the same pool; any thread may use it.
+/// A pool of OS threads for work that would stall a hub. Cloning gives the same pool; any thread may use it. When the last
+/// handle is dropped, what is queued is still done, and the threads leave.
+///
+/// All jobs of a pool wait in one queue; the [module](crate::threadpool#lanes) tells how to keep quick ones apart from slow ones.
 ///
 /// ```
 /// let pool = greenroom::ThreadPool::new(2);
@@ -134,14 +187,21 @@ impl ThreadPool {
         F::Output: Send,
     {
         if self.pool.is_worker() {
-            return catch_unwind(AssertUnwindSafe(|| f.call(args))).map_err(ApplyError::Panicked);
+            return catch_unwind(AssertUnwindSafe(|| f.call(args))).map_err(|payload| {
+                // A timeout around this call goes on to where it belongs.
+                if unwind::is_ours(&*payload) {
+                    current::with(|core| unwind::resume(core, payload))
+                } else {
+                    ApplyError::Panicked(payload)
+                }
+            });
         }
         apply::run(&self.pool, f, args, apply::WhenFull::Refuse)
     }
 
     /// How many threads it has at most.
     pub fn max_threads(&self) -> usize {
-        self.pool.stats().max_threads
+        self.pool.max_threads()
     }
 
     /// What the pool is doing and has done. A job that `apply` has returned from may count as running for a moment longer.
@@ -217,3 +277,18 @@ impl fmt::Display for ApplyError {
 }
 
 impl Error for ApplyError {}
+
+/// Drops what nobody wants any more; see [`shielded`].
+fn discard<T>(value: T) {
+    shielded(|| drop(value));
+}
+
+/// Calls `f`, in which neither a kill nor a timeout is raised. What it panics with is told as the panic of one whom nobody joins:
+/// for destructors that run where nothing may unwind.
+fn shielded(f: impl FnOnce()) {
+    current::with(|core| {
+        if let Err(payload) = core.undisturbed(|| catch_unwind(AssertUnwindSafe(f))) {
+            Inner::report_unseen(core, JoinError::panicked(payload));
+        }
+    });
+}
