@@ -1,6 +1,6 @@
 //! How much of a busy machine the workers of a pool get.
 
-/// What the threads of a pool are to the kernel's scheduler, next to the thread that starts them. Takes effect on Linux; it needs no
+/// What the threads of a pool are to the kernel's scheduler, next to the thread that made it. Takes effect on Linux; it needs no
 /// privilege, and where the kernel refuses, the threads run at the priority that they had.
 ///
 /// Only threads that the pool has started are touched. A thread that stands in for one that the system refuses (see
@@ -15,7 +15,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Priority {
-    /// As the thread that starts them.
+    /// As the thread that starts them, which is the one that submits a job, or a worker.
     Same,
     /// 10 steps nicer. A thread that wakes up beside them gets its core sooner. Beside unrelated work of normal priority
     /// that wants all cores, they get about a tenth of the time that they would get otherwise.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::priority::Priority;
 
-pub(crate) use kernel::{CpuClock, be_worker};
+pub(crate) use kernel::{CpuClock, be_worker, niceness};
 
 #[cfg(all(target_os = "linux", not(greenroom_fallback)))]
 mod kernel {
@@ -12,12 +12,19 @@ mod kernel {
 
     use super::{Duration, Priority};
 
-    /// How much nicer a thread of low priority is than the one that started it.
+    /// How much nicer a thread of low priority is than the one that made its pool.
     const NICER: i32 = 10;
 
-    /// Gives the current thread, which a pool has started, that priority and the usual slice: that of the thread which started it
-    /// may be short. What the kernel refuses stays as it was.
-    pub(crate) fn be_worker(priority: Priority) {
+    /// How nice the current thread is.
+    pub(crate) fn niceness() -> i32 {
+        // SAFETY: numbers only; 0 is the thread that asks. An error is -1, and so is a niceness: it can't be told, and need not.
+        unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+    }
+
+    /// Gives the current thread, which a pool has started, that priority, next to the niceness of the one that made the pool: what has
+    /// started this one may be a worker itself. And the usual slice, since what has started it may have a short one. What the
+    /// kernel refuses stays as it was.
+    pub(crate) fn be_worker(priority: Priority, base: i32) {
         let mut attributes = MaybeUninit::<libc::sched_attr>::zeroed();
         let size = size_of::<libc::sched_attr>();
         // SAFETY: the place has room for `size` bytes, of which the kernel fills in what it knows; all zero is a value too.
@@ -33,7 +40,7 @@ mod kernel {
         attributes.sched_runtime = 0;
         match priority {
             Priority::Same => {}
-            Priority::Low => attributes.sched_nice = (attributes.sched_nice + NICER).min(19),
+            Priority::Low => attributes.sched_nice = (base + NICER).min(19).max(attributes.sched_nice),
             Priority::Idle => attributes.sched_policy = libc::SCHED_IDLE as u32,
         }
         // SAFETY: the attributes are read only.
@@ -68,7 +75,11 @@ mod kernel {
     use super::{Duration, Priority};
 
     /// There is no portable way to lower one thread.
-    pub(crate) fn be_worker(_: Priority) {}
+    pub(crate) fn be_worker(_: Priority, _: i32) {}
+
+    pub(crate) fn niceness() -> i32 {
+        0
+    }
 
     /// Not to be had on this kernel.
     #[derive(Debug)]

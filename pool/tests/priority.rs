@@ -21,6 +21,26 @@ fn in_worker(priority: Priority) -> (i64, u64) {
 }
 
 #[test]
+fn a_worker_that_a_worker_has_started_is_no_nicer() {
+    let pool = Pool::builder().max_threads(3).priority(Priority::Low).build();
+    let (sender, receiver) = channel();
+    let same = pool.clone();
+    pool.submit(move || {
+        let (inner, later) = (sender.clone(), same.clone());
+        same.submit(move || {
+            let last = inner.clone();
+            later.submit(move || last.send(scheduling()).unwrap()).unwrap();
+            inner.send(scheduling()).unwrap();
+        })
+        .unwrap();
+        sender.send(scheduling()).unwrap();
+    })
+    .unwrap();
+    let (nice, policy) = scheduling();
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), [((nice + 10).min(19), policy); 3]);
+}
+
+#[test]
 fn only_the_pools_own_threads_change() {
     const IDLE: u64 = 5;
     let (nice, policy) = scheduling();

@@ -40,6 +40,7 @@ use crate::lease::Verdict;
 use crate::priority::Priority;
 use crate::spin::Spin;
 use crate::stats::PoolStats;
+use crate::sys::niceness;
 
 /// What travels through the queue.
 #[derive(Debug)]
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     name: String,
     /// What threads are to the kernel.
     priority: Priority,
+    /// How nice the thread was that made the pool.
+    niceness: i32,
     /// How a thread is started.
     starter: Starter,
 }
@@ -104,6 +107,7 @@ impl Shared {
             keep_alive: options.keep_alive,
             name: options.name,
             priority: options.priority,
+            niceness: niceness(),
             starter: options.starter,
         }
     }

@@ -82,7 +82,7 @@ impl Shared {
             builder,
             Box::new(move || {
                 let _counted_to_the_very_end = census::Presence::begin();
-                be_worker(shared.priority);
+                be_worker(shared.priority, shared.niceness);
                 work(shared);
             }),
         )
