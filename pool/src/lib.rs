@@ -64,7 +64,7 @@ pub use error::Rejected;
 pub use pool::{Pool, PoolId, in_worker};
 pub use priority::Priority;
 pub use registration::Registration;
-pub use spin::Spin;
+pub use spin::{Role, Spin};
 pub use stats::{Histogram, PoolStats};
 
 /// The examples of the package's README, to be tested.

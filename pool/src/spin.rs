@@ -16,8 +16,11 @@ use crate::census::census;
 /// At most `2 ** FARTHEST - 1` waits are slept through before the next trial.
 const FARTHEST: u32 = 6;
 
-/// Threads that spin now, in the whole process.
-static SPINNING: AtomicUsize = AtomicUsize::new(0);
+/// How often one looks before each further look gives way to whoever wants this core: it may be the one that is waited for.
+const LOOKS: u32 = 50;
+
+/// Threads of each role that spin now, in the whole process.
+static SPINNING: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// How many threads can run at once.
 pub(crate) fn cores() -> usize {
@@ -25,14 +28,40 @@ pub(crate) fn cores() -> usize {
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
 
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A worker, for a job.
+    Worker,
+    /// Who has handed out jobs, for what comes of them.
+    Master,
+}
+
+impl Role {
+    fn spinning(self) -> &'static AtomicUsize {
+        &SPINNING[self as usize]
+    }
+
+    /// How many cores are taken by threads other than this one and those of its role that spin.
+    fn cores_taken(self) -> usize {
+        let busy = census().busy;
+        match self {
+            // Who submits the next job runs as well.
+            Role::Worker => busy + 1,
+            // A job that was submitted just now is still queued, and a worker that spins is about to take it.
+            Role::Master => busy.max(Role::Worker.spinning().load(SeqCst)),
+        }
+    }
+}
+
 /// Whether spinning pays, by what it was worth the last times: one for each kind of wait.
 ///
 /// ```
-/// use greenroom_pool::Spin;
+/// use greenroom_pool::{Role, Spin};
 ///
 /// let spin = Spin::new();
 /// let mut looks = 0;
-/// let seen = spin.until(0, || { looks += 1; looks == 3 });
+/// let seen = spin.until(Role::Master, || { looks += 1; looks == 3 });
 /// assert!(seen || looks < 3); // it may have declined, as on a machine with one core
 /// ```
 #[derive(Debug, Default)]
@@ -53,26 +82,26 @@ impl Spin {
         Spin { skip: AtomicU32::new(0), vain: AtomicU32::new(0) }
     }
 
-    /// Looks until `seen` says so, if that is likely to be soon and there is a core to spare beside the jobs of all pools, `others`
-    /// threads and those that spin already. Returns whether it was seen; false may mean that it wasn't even looked for.
-    /// Doesn't sleep; takes [`MOMENT`](Self::MOMENT) at most, unless the kernel takes the core away.
-    pub fn until(&self, others: usize, mut seen: impl FnMut() -> bool) -> bool {
+    /// Looks until `seen` says so, if that is likely to be soon and there is a core to spare beside the jobs of all pools and those
+    /// that spin already. Returns whether it was seen; false may mean that it wasn't even looked for. Doesn't sleep; takes [`MOMENT`](Self::MOMENT) at most, unless the kernel takes the core away.
+    pub fn until(&self, role: Role, mut seen: impl FnMut() -> bool) -> bool {
         let skip = self.skip.load(Relaxed);
         if skip > 0 {
             self.skip.store(skip - 1, Relaxed);
             return false;
         }
-        let Some(_core) = Core::take(others) else { return false };
+        let Some(_core) = Core::take(role) else { return false };
         let start = Instant::now();
-        loop {
-            for _ in 0..8 {
-                if seen() {
-                    self.vain.store(0, Relaxed);
-                    return true;
-                }
-                std::hint::spin_loop();
+        for look in 0.. {
+            if seen() {
+                self.vain.store(0, Relaxed);
+                return true;
             }
-            if start.elapsed() >= Self::MOMENT {
+            if look < LOOKS {
+                std::hint::spin_loop();
+            } else if start.elapsed() < Self::MOMENT {
+                thread::yield_now();
+            } else {
                 break;
             }
         }
@@ -84,18 +113,18 @@ impl Spin {
 }
 
 /// A core to spin on.
-struct Core(());
+struct Core(Role);
 
 impl Core {
-    fn take(others: usize) -> Option<Core> {
-        let spinning = SPINNING.fetch_add(1, SeqCst);
-        let core = Core(());
-        (census().busy + others + spinning < cores()).then_some(core)
+    fn take(role: Role) -> Option<Core> {
+        let spinning = role.spinning().fetch_add(1, SeqCst);
+        let core = Core(role);
+        (role.cores_taken() + spinning < cores()).then_some(core)
     }
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        SPINNING.fetch_sub(1, SeqCst);
+        self.0.spinning().fetch_sub(1, SeqCst);
     }
 }

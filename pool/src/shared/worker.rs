@@ -10,6 +10,7 @@ use super::gate::{TICK, Watch};
 use super::sleepers::Bed;
 use super::{Shared, Word};
 use crate::census;
+use crate::spin::Role;
 use crate::sys::be_worker;
 
 /// Starts a thread that runs the body, or says why the system doesn't allow it.
@@ -160,8 +161,7 @@ fn work(shared: Arc<Shared>) {
             continue;
         }
         search.begin();
-        // The thread that submits is on a core too.
-        if shared.spin.as_ref().is_some_and(|spin| spin.until(1, || shared.is_wanted())) {
+        if shared.spin.as_ref().is_some_and(|spin| spin.until(Role::Worker, || shared.is_wanted())) {
             continue;
         }
         search.end();

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use greenroom_pool::Spin;
+use greenroom_pool::{Role, Spin};
 
 use super::asleep::Asleep;
 use super::inner::Inner;
@@ -146,7 +146,7 @@ impl Inner {
         let in_time = |deadline| deadline >= Instant::now() + Spin::MOMENT;
         self.jobs_out.get() > 0
             && self.timers.borrow().next().is_none_or(in_time)
-            && self.spin.until(0, || !self.door.is_quiet())
+            && self.spin.until(Role::Master, || !self.door.is_quiet())
     }
 
     /// Sleeps until the next deadline or until another thread rings.
