@@ -7,6 +7,8 @@
 mod gate;
 mod line;
 #[cfg(test)]
+mod protocol;
+#[cfg(test)]
 mod refused;
 mod seat;
 mod sleepers;
