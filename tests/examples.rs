@@ -318,18 +318,46 @@ fn a_wrong_password_is_told_by_the_code_also_if_nobody_reads_the_answer() {
 }
 
 #[test]
-fn hello_ends_well_when_nobody_listens() {
-    let mut child = example("hello").stdout(Stdio::piped()).spawn().expect("the example starts");
-    drop(child.stdout.take());
-    assert!(child.wait().expect("the example ends").success());
-}
-
-#[test]
 fn a_setting_in_the_environment_that_cannot_be_read_is_named() {
     for name in ["stall", "set_password", "pipeline"] {
         for (variable, value) in [("GREENROOM_THREADS", "many"), ("GREENROOM_STACK_KIB", "1")] {
             let output = example(name).arg("--quick").env(variable, value).output().expect("the example starts");
             assert_refused(&output, variable);
+        }
+    }
+}
+
+/// The text output of every example, and the code when the disk is full: `hello` doesn't mind.
+const TEXT_OUTPUT: [(&str, &[&str], i32); 4] = [
+    ("hello", &[], 0),
+    ("set_password", &["--quick"], 2),
+    ("pipeline", &["--quick"], 2),
+    ("stall", &["--quick", "--rounds", "1", "--iterations", "10000"], 2),
+];
+
+#[test]
+fn text_that_nobody_reads_is_no_failure() {
+    for (name, arguments, _) in TEXT_OUTPUT {
+        let mut command = example(name);
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the example starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("the example ends");
+        assert_code(&output, 0);
+        assert_eq!(text(&output.stderr), "", "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_in_one_line() {
+    for (name, arguments, code) in TEXT_OUTPUT {
+        let full = fs::File::create("/dev/full").expect("Linux has one");
+        let output = example(name).args(arguments).stdout(full).output().expect("the example starts");
+        if code == 0 {
+            assert_code(&output, 0);
+        } else {
+            assert_refused(&output, "No space left");
         }
     }
 }

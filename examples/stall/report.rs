@@ -120,7 +120,7 @@ impl Report<'_> {
             count(options.rounds() as usize, "round", "rounds"),
             count(*cores, "core", "cores"),
             count(*pool_threads, "pool thread", "pool threads"),
-            if cfg!(debug_assertions) { ", not optimized: use --release" } else { "" },
+            if cfg!(debug_assertions) { ", dev profile: use --release" } else { "" },
         )
     }
 
@@ -150,6 +150,10 @@ impl Report<'_> {
         writeln!(f, "(gevent 25.9.1 on CPython 3.11, another machine: one hash of 600,000 iterations)")?;
         if self.options.jobs > 1 {
             writeln!(f, "(request: the slowest of {})", self.options.jobs)?;
+        }
+        if self.options.jobs as usize > self.pool_threads {
+            let (jobs, threads) = (self.options.jobs, count(self.pool_threads, "thread", "threads"));
+            writeln!(f, "({jobs} hashes, a pool of {threads}: offloaded, the others wait for one of them)")?;
         }
         Ok(())
     }
