@@ -61,6 +61,22 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
 }
 
+/// One JSON object a line.
+#[track_caller]
+fn json_lines(output: &Output) -> Vec<Value> {
+    assert_code(output, 0);
+    let lines = text(&output.stdout).lines();
+    lines.map(|line| serde_json::from_str(line).expect("a JSON object in each line")).collect()
+}
+
+#[track_caller]
+fn assert_picture(path: &Path) -> String {
+    let picture = fs::read_to_string(path).expect("the picture was drawn");
+    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{picture}");
+    assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
+    picture
+}
+
 /// A path of this test run's own.
 fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -107,6 +123,8 @@ fn stall_names_a_bad_value_in_one_line() {
         (&["--threads", "0"], "'0' for '--threads"),
         (&["--threads", ""], "--threads"),
         (&["--svg"], "--svg"),
+        (&["--compare", "--jobs", "0"], "'0' for '--jobs"),
+        (&["--compare", "--threads", "2"], "--threads"),
         (&["--quik"], "--quik"),
         (&["quick"], "quick"),
     ] {
@@ -124,6 +142,7 @@ fn stall_notices_a_path_that_cannot_be_written_at_once() {
     let folder = temporary("");
     let folder = folder.to_str().expect("the target folder has a UTF-8 name");
     assert_refused(&run("stall", &["--rounds", "100000", "--svg", folder]), folder);
+    assert_refused(&run("stall", &["--compare", "--rounds", "100000", "--svg", folder]), folder);
 }
 
 #[test]
@@ -174,9 +193,45 @@ fn stall_prints_a_table_and_draws_a_picture_when_asked() {
     for words in ["on the hub", "offloaded", "gevent 25.9.1", "PBKDF2", "longest gap", "CPU"] {
         assert!(stdout.contains(words), "{words:?} in {stdout}");
     }
-    let picture = fs::read_to_string(path).expect("the picture was drawn");
-    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{picture}");
-    assert!(picture.contains("3 password hashes") && !picture.contains("NaN"), "{picture}");
+    let picture = assert_picture(&path);
+    assert!(picture.contains("3 password hashes"), "{picture}");
+}
+
+/// Short, since all profiles have their turn.
+const COMPARE: [&str; 6] = ["--compare", "--quick", "--rounds", "1", "--interval-ms", "1"];
+
+#[test]
+fn stall_compares_profiles_beside_each_number_of_hashes() {
+    let rows = json_lines(&run("stall", &[&COMPARE[..], &["--json", "--iterations", "10000"]].concat()));
+    let names = |jobs| -> Vec<_> {
+        let rows = rows.iter().filter(|row| row["jobs"] == jobs);
+        rows.map(|row| row["profile"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(1), names(10));
+    assert_eq!(names(1).len() * 2, rows.len());
+    assert!(names(1).contains(&"as gevent".to_owned()) && names(1).contains(&"default".to_owned()), "{rows:?}");
+    for row in &rows {
+        let figure = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name} is no number in {row}"));
+        assert!(figure("longest_ms") >= figure("interval_ms"), "{row}");
+        assert!(figure("longest_ms") <= figure("worst_ms"), "{row}");
+        assert!(figure("p50_ms") <= figure("p999_ms") && figure("p999_ms") <= figure("worst_ms"), "{row}");
+        assert!(figure("mean_latency_ms") <= figure("done_ms"), "{row}");
+        assert_eq!(figure("iterations"), 10_000.0);
+        assert!(figure("rounds") == 1.0 && figure("cores") >= 1.0, "{row}");
+    }
+}
+
+#[test]
+fn stall_draws_the_comparison() {
+    let path = temporary("compare.svg");
+    let own = ["--iterations", "1000", "--jobs", "2", "--svg", path.to_str().unwrap()];
+    let output = run("stall", &[&COMPARE[..], &own].concat());
+    assert_code(&output, 0);
+    assert_eq!(text(&output.stderr), "", "no progress bar where there is no terminal");
+    let picture = assert_picture(&path);
+    for name in ["as gevent", "slice", "low priority", "cores only", "default", "idle priority"] {
+        assert!(text(&output.stdout).contains(name) && picture.contains(name), "{name}");
+    }
 }
 
 #[test]
@@ -328,11 +383,12 @@ fn a_setting_in_the_environment_that_cannot_be_read_is_named() {
 }
 
 /// The text output of every example, and the code when the disk is full: `hello` doesn't mind.
-const TEXT_OUTPUT: [(&str, &[&str], i32); 4] = [
+const TEXT_OUTPUT: [(&str, &[&str], i32); 5] = [
     ("hello", &[], 0),
     ("set_password", &["--quick"], 2),
     ("pipeline", &["--quick"], 2),
     ("stall", &["--quick", "--rounds", "1", "--iterations", "10000"], 2),
+    ("stall", &["--compare", "--quick", "--rounds", "1", "--interval-ms", "1", "--iterations", "1000"], 2),
 ];
 
 #[test]
