@@ -97,6 +97,8 @@ fn help_exits_with_0() {
     for (name, arguments) in [
         ("stall", &["--help"][..]),
         ("stall", &["-h"]),
+        ("offload_cost", &["--help"]),
+        ("pipeline", &["--help"]),
         ("set_password", &["--help"]),
         ("set_password", &["make", "--help"]),
         ("set_password", &["verify", "--help"]),
@@ -231,6 +233,59 @@ fn stall_draws_the_comparison() {
     let picture = assert_picture(&path);
     for name in ["as gevent", "slice", "low priority", "cores only", "default", "idle priority"] {
         assert!(text(&output.stdout).contains(name) && picture.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn offload_cost_gives_an_object_for_each_length_and_the_break_even() {
+    let mut objects = json_lines(&run("offload_cost", &["--quick", "--rounds", "1", "--json"]));
+    let last = objects.pop().expect("there are lines");
+    for name in ["break_even_us", "break_even_cold_us"] {
+        // On a machine that is busy otherwise there may be none.
+        let job = last.get(name).unwrap_or_else(|| panic!("no {name} in {last}"));
+        assert!(job.is_null() || job.as_f64() >= Some(1.0), "{last}");
+    }
+    let lengths: Vec<_> = objects.iter().map(|object| object["job_us"].as_f64().expect("a number")).collect();
+    assert_eq!(lengths, [1.0, 10.0, 100.0, 1e3, 1e4, 1e5]);
+    for object in &objects {
+        let figure = |name: &str| object[name].as_f64().unwrap_or_else(|| panic!("{name} is no number in {object}"));
+        for name in ["inline_us", "hot_us", "cold_us", "gap_inline_us", "gap_offloaded_us", "cores"] {
+            assert!(figure(name) > 0.0, "{name} in {object}");
+        }
+        assert_eq!(figure("rounds"), 1.0);
+        // In a single round, the overhead is exactly what the trip takes longer.
+        for way in ["hot", "cold"] {
+            let longer = figure(&format!("{way}_us")) - figure("inline_us");
+            assert!((figure(&format!("overhead_{way}_us")) - longer).abs() < 1e-3, "{object}");
+        }
+    }
+}
+
+#[test]
+fn offload_cost_prints_a_table_and_draws_a_picture_when_asked() {
+    let path = temporary("offload_cost.svg");
+    let output = run("offload_cost", &["--quick", "--rounds", "1", "--svg", path.to_str().unwrap()]);
+    assert_code(&output, 0);
+    assert_eq!(text(&output.stderr), "", "no progress bar where there is no terminal");
+    let stdout = text(&output.stdout);
+    for words in ["round trip", "overhead", "gap", "100 ms", "Offloading pays when", "hot", "cold"] {
+        assert!(stdout.contains(words), "{words:?} in {stdout}");
+    }
+    let picture = assert_picture(&path);
+    assert!(picture.contains("round trip, hot") && picture.contains("gap, offloaded"), "{picture}");
+}
+
+#[test]
+fn offload_cost_names_a_bad_value_in_one_line() {
+    let folder = temporary("");
+    let folder = folder.to_str().expect("the target folder has a UTF-8 name");
+    for (arguments, named) in [
+        (&["--rounds", "0"][..], "'0' for '--rounds"),
+        (&["--rounds", "many"], "'many' for '--rounds"),
+        (&["--rounds", "100000", "--svg", folder], folder),
+        (&["--quik"], "--quik"),
+    ] {
+        assert_refused(&run("offload_cost", arguments), named);
     }
 }
 
@@ -374,7 +429,7 @@ fn a_wrong_password_is_told_by_the_code_also_if_nobody_reads_the_answer() {
 
 #[test]
 fn a_setting_in_the_environment_that_cannot_be_read_is_named() {
-    for name in ["stall", "set_password", "pipeline"] {
+    for name in ["stall", "set_password", "pipeline", "offload_cost"] {
         for (variable, value) in [("GREENROOM_THREADS", "many"), ("GREENROOM_STACK_KIB", "1")] {
             let output = example(name).arg("--quick").env(variable, value).output().expect("the example starts");
             assert_refused(&output, variable);
@@ -383,12 +438,13 @@ fn a_setting_in_the_environment_that_cannot_be_read_is_named() {
 }
 
 /// The text output of every example, and the code when the disk is full: `hello` doesn't mind.
-const TEXT_OUTPUT: [(&str, &[&str], i32); 5] = [
+const TEXT_OUTPUT: [(&str, &[&str], i32); 6] = [
     ("hello", &[], 0),
     ("set_password", &["--quick"], 2),
     ("pipeline", &["--quick"], 2),
     ("stall", &["--quick", "--rounds", "1", "--iterations", "10000"], 2),
     ("stall", &["--compare", "--quick", "--rounds", "1", "--interval-ms", "1", "--iterations", "1000"], 2),
+    ("offload_cost", &["--quick", "--rounds", "1"], 2),
 ];
 
 #[test]

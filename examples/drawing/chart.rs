@@ -16,7 +16,7 @@ const ACROSS: Range<f64> = 96.0..720.0;
 const DOWN: Range<f64> = 116.0..510.0;
 /// From one name to the next, at least.
 const NAME_HEIGHT: f64 = 19.0;
-/// More marks than this, and only the powers of ten are left.
+/// More marks than this, and of those between the ends only the powers of ten are left.
 const MOST_MARKS: usize = 10;
 
 /// A picture of several lines.
@@ -52,9 +52,11 @@ impl Axis {
         let values: Vec<f64> = values.filter(|&value| value > 0.0).collect();
         let lowest = values.iter().copied().fold(f64::MAX, f64::min).clamp(1e-9, 1e9);
         let highest = values.iter().copied().fold(lowest, f64::max);
-        let mut marks = steps(lowest, highest, &[1.0, 2.0, 5.0]);
-        if marks.len() > MOST_MARKS {
-            marks = steps(lowest, highest, &[1.0]);
+        let mut marks = steps(lowest, highest);
+        if let [first, .., last] = marks[..]
+            && marks.len() > MOST_MARKS
+        {
+            marks.retain(|&at| at == first || at == last || at.log10().fract() == 0.0);
         }
         Axis { name: name.to_owned(), marks: marks.into_iter().map(|at| (at, mark(at))).collect() }
     }
@@ -66,10 +68,11 @@ impl Axis {
     }
 }
 
-/// From the last step that is not above `lowest` to the first that is not below `highest`, and at least two.
-fn steps(lowest: f64, highest: f64, of_ten: &[f64]) -> Vec<f64> {
+/// 1, 2 and 5 times powers of ten: from the last that is not above `lowest` to the first that is not below `highest`.
+/// At least two.
+fn steps(lowest: f64, highest: f64) -> Vec<f64> {
     let powers = (-9..=12).map(|exponent| 10.0_f64.powi(exponent));
-    let steps: Vec<f64> = powers.flat_map(|power| of_ten.iter().map(move |step| step * power)).collect();
+    let steps: Vec<f64> = powers.flat_map(|power| [power, 2.0 * power, 5.0 * power]).collect();
     let first = steps.iter().rposition(|&step| step <= lowest).unwrap_or(0);
     let last = steps.iter().position(|&step| step >= highest).unwrap_or(steps.len() - 1);
     steps[first..=last.max(first + 1)].to_vec()
