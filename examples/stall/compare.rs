@@ -9,8 +9,8 @@ use greenroom::stall::Gaps;
 use crate::figures::{median, median_and_worst, percentile_of_all};
 use crate::hash::{Hash, WrongKey};
 use crate::options::Options;
-use crate::profile::{PROFILES, Profile, warm_up};
-use crate::rounds::{Round, Way, beside_ticker};
+use crate::profile::{PROFILES, Profile};
+use crate::rounds::{Round, Way, at_once, beside_ticker};
 
 /// What was measured, in the order of the numbers of hashes, then of the profiles.
 pub(crate) struct Comparison {
@@ -59,7 +59,7 @@ impl Comparison {
             alone.push(run.end - run.start);
             for (profile, jobs, rounds) in &mut cells {
                 rounds.push(profile.run(|| {
-                    warm_up(*jobs);
+                    warm_up(*jobs, hash)?;
                     beside_ticker(Way::Offloaded, options.interval(), *jobs, hash)
                 })?);
                 done();
@@ -89,4 +89,10 @@ impl Row {
             latency: median(rounds.iter().map(|round| round.mean_request).collect()),
         }
     }
+}
+
+/// Starts the threads of this thread's pool, and shows it what kind of jobs will come.
+fn warm_up(jobs: u32, hash: Hash) -> Result<(), WrongKey> {
+    let threads = u32::try_from(hub().threadpool().max_threads()).unwrap_or(u32::MAX);
+    at_once(Way::Offloaded, jobs.min(threads), hash).map(drop)
 }

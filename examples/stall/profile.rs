@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use greenroom::{Hub, ThreadPool, hub, join_all, offload, spawn};
+use greenroom::{Hub, ThreadPool};
 use greenroom_pool::{Admission, Pool, Priority};
 
 /// One way to set up a hub and its pool.
@@ -79,11 +79,4 @@ impl Profile {
             hub.set_threadpool(ThreadPool::from(pool.admission(admission).priority(priority).build()));
         }
     }
-}
-
-/// Has as many jobs at once done by this thread's pool as will be measured, so that its threads are there.
-pub(crate) fn warm_up(jobs: u32) {
-    let moment = || thread::sleep(Duration::from_micros(100));
-    let jobs = jobs.min(hub().threadpool().max_threads() as u32);
-    join_all((0..jobs).map(|_| spawn(move || offload(moment, ()))));
 }

@@ -92,14 +92,14 @@ pub(crate) fn beside_ticker(way: Way, interval: Duration, jobs: u32, hash: Hash)
 }
 
 /// What one greenlet asked for and got.
-struct Request {
+pub(crate) struct Request {
     run: Run,
     /// From its arrival to its key.
     took: Duration,
 }
 
 /// Hashes in `jobs` greenlets at once, and returns when all are done.
-fn at_once(way: Way, jobs: u32, hash: Hash) -> Result<Vec<Request>, WrongKey> {
+pub(crate) fn at_once(way: Way, jobs: u32, hash: Hash) -> Result<Vec<Request>, WrongKey> {
     let arrival = Instant::now();
     let request = move || way.run(hash).map(|run| Request { run, took: arrival.elapsed() });
     let ended = join_all((0..jobs).map(|_| spawn(request))).into_iter();
