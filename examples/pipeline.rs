@@ -11,8 +11,6 @@
 //! there are. Each page travels with a promise; the results of those promises stand in a second queue, in order, and that is all it
 //! takes to get them out in order.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
-
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -95,7 +93,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     for (page, result) in (0..).zip(&in_order) {
         let digest = result.get()?;
         if !options.json && page < 5 {
-            progress.suspend(|| println!("page {page}: {digest}"));
+            progress.suspend(|| writeln!(io::stdout(), "page {page}: {digest}"))?;
         }
         if digests.len() < 5 {
             digests.push(digest);

@@ -61,6 +61,22 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
 }
 
+/// One JSON object a line.
+#[track_caller]
+fn json_lines(output: &Output) -> Vec<Value> {
+    assert_code(output, 0);
+    let lines = text(&output.stdout).lines();
+    lines.map(|line| serde_json::from_str(line).expect("a JSON object in each line")).collect()
+}
+
+#[track_caller]
+fn assert_picture(path: &Path) -> String {
+    let picture = fs::read_to_string(path).expect("the picture was drawn");
+    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{picture}");
+    assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
+    picture
+}
+
 /// A path of this test run's own.
 fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -81,6 +97,8 @@ fn help_exits_with_0() {
     for (name, arguments) in [
         ("stall", &["--help"][..]),
         ("stall", &["-h"]),
+        ("offload_cost", &["--help"]),
+        ("pipeline", &["--help"]),
         ("set_password", &["--help"]),
         ("set_password", &["make", "--help"]),
         ("set_password", &["verify", "--help"]),
@@ -107,6 +125,8 @@ fn stall_names_a_bad_value_in_one_line() {
         (&["--threads", "0"], "'0' for '--threads"),
         (&["--threads", ""], "--threads"),
         (&["--svg"], "--svg"),
+        (&["--compare", "--jobs", "0"], "'0' for '--jobs"),
+        (&["--compare", "--threads", "2"], "--threads"),
         (&["--quik"], "--quik"),
         (&["quick"], "quick"),
     ] {
@@ -124,6 +144,7 @@ fn stall_notices_a_path_that_cannot_be_written_at_once() {
     let folder = temporary("");
     let folder = folder.to_str().expect("the target folder has a UTF-8 name");
     assert_refused(&run("stall", &["--rounds", "100000", "--svg", folder]), folder);
+    assert_refused(&run("stall", &["--compare", "--rounds", "100000", "--svg", folder]), folder);
 }
 
 #[test]
@@ -174,9 +195,98 @@ fn stall_prints_a_table_and_draws_a_picture_when_asked() {
     for words in ["on the hub", "offloaded", "gevent 25.9.1", "PBKDF2", "longest gap", "CPU"] {
         assert!(stdout.contains(words), "{words:?} in {stdout}");
     }
-    let picture = fs::read_to_string(path).expect("the picture was drawn");
-    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{picture}");
-    assert!(picture.contains("3 password hashes") && !picture.contains("NaN"), "{picture}");
+    let picture = assert_picture(&path);
+    assert!(picture.contains("3 password hashes"), "{picture}");
+}
+
+/// Short, since all profiles have their turn.
+const COMPARE: [&str; 6] = ["--compare", "--quick", "--rounds", "1", "--interval-ms", "1"];
+
+#[test]
+fn stall_compares_profiles_beside_each_number_of_hashes() {
+    let rows = json_lines(&run("stall", &[&COMPARE[..], &["--json", "--iterations", "10000"]].concat()));
+    let names = |jobs| -> Vec<_> {
+        let rows = rows.iter().filter(|row| row["jobs"] == jobs);
+        rows.map(|row| row["profile"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(1), names(10));
+    assert_eq!(names(1).len() * 2, rows.len());
+    assert!(names(1).contains(&"as gevent".to_owned()) && names(1).contains(&"default".to_owned()), "{rows:?}");
+    for row in &rows {
+        let figure = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name} is no number in {row}"));
+        assert!(figure("longest_ms") >= figure("interval_ms"), "{row}");
+        assert!(figure("longest_ms") <= figure("worst_ms"), "{row}");
+        assert!(figure("p50_ms") <= figure("p999_ms") && figure("p999_ms") <= figure("worst_ms"), "{row}");
+        assert!(figure("mean_latency_ms") <= figure("done_ms"), "{row}");
+        assert_eq!(figure("iterations"), 10_000.0);
+        assert!(figure("rounds") == 1.0 && figure("cores") >= 1.0, "{row}");
+    }
+}
+
+#[test]
+fn stall_draws_the_comparison() {
+    let path = temporary("compare.svg");
+    let own = ["--iterations", "1000", "--jobs", "2", "--svg", path.to_str().unwrap()];
+    let output = run("stall", &[&COMPARE[..], &own].concat());
+    assert_code(&output, 0);
+    assert_eq!(text(&output.stderr), "", "no progress bar where there is no terminal");
+    let picture = assert_picture(&path);
+    for name in ["as gevent", "slice", "low priority", "cores only", "default", "idle priority"] {
+        assert!(text(&output.stdout).contains(name) && picture.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn offload_cost_gives_an_object_for_each_length_and_the_break_even() {
+    let mut objects = json_lines(&run("offload_cost", &["--quick", "--rounds", "1", "--json"]));
+    let last = objects.pop().expect("there are lines");
+    for name in ["break_even_us", "break_even_cold_us"] {
+        // On a machine that is busy otherwise there may be none.
+        let job = last.get(name).unwrap_or_else(|| panic!("no {name} in {last}"));
+        assert!(job.is_null() || job.as_f64() >= Some(1.0), "{last}");
+    }
+    let lengths: Vec<_> = objects.iter().map(|object| object["job_us"].as_f64().expect("a number")).collect();
+    assert_eq!(lengths, [1.0, 10.0, 100.0, 1e3, 1e4, 1e5]);
+    for object in &objects {
+        let figure = |name: &str| object[name].as_f64().unwrap_or_else(|| panic!("{name} is no number in {object}"));
+        for name in ["inline_us", "hot_us", "cold_us", "gap_inline_us", "gap_offloaded_us", "cores"] {
+            assert!(figure(name) > 0.0, "{name} in {object}");
+        }
+        assert_eq!(figure("rounds"), 1.0);
+        // In a single round, the overhead is exactly what the trip takes longer.
+        for way in ["hot", "cold"] {
+            let longer = figure(&format!("{way}_us")) - figure("inline_us");
+            assert!((figure(&format!("overhead_{way}_us")) - longer).abs() < 1e-3, "{object}");
+        }
+    }
+}
+
+#[test]
+fn offload_cost_prints_a_table_and_draws_a_picture_when_asked() {
+    let path = temporary("offload_cost.svg");
+    let output = run("offload_cost", &["--quick", "--rounds", "1", "--svg", path.to_str().unwrap()]);
+    assert_code(&output, 0);
+    assert_eq!(text(&output.stderr), "", "no progress bar where there is no terminal");
+    let stdout = text(&output.stdout);
+    for words in ["round trip", "overhead", "gap", "100 ms", "Offloading pays when", "hot", "cold"] {
+        assert!(stdout.contains(words), "{words:?} in {stdout}");
+    }
+    let picture = assert_picture(&path);
+    assert!(picture.contains("round trip, hot") && picture.contains("gap, offloaded"), "{picture}");
+}
+
+#[test]
+fn offload_cost_names_a_bad_value_in_one_line() {
+    let folder = temporary("");
+    let folder = folder.to_str().expect("the target folder has a UTF-8 name");
+    for (arguments, named) in [
+        (&["--rounds", "0"][..], "'0' for '--rounds"),
+        (&["--rounds", "many"], "'many' for '--rounds"),
+        (&["--rounds", "100000", "--svg", folder], folder),
+        (&["--quik"], "--quik"),
+    ] {
+        assert_refused(&run("offload_cost", arguments), named);
+    }
 }
 
 #[test]
@@ -318,18 +428,48 @@ fn a_wrong_password_is_told_by_the_code_also_if_nobody_reads_the_answer() {
 }
 
 #[test]
-fn hello_ends_well_when_nobody_listens() {
-    let mut child = example("hello").stdout(Stdio::piped()).spawn().expect("the example starts");
-    drop(child.stdout.take());
-    assert!(child.wait().expect("the example ends").success());
-}
-
-#[test]
 fn a_setting_in_the_environment_that_cannot_be_read_is_named() {
-    for name in ["stall", "set_password", "pipeline"] {
+    for name in ["stall", "set_password", "pipeline", "offload_cost"] {
         for (variable, value) in [("GREENROOM_THREADS", "many"), ("GREENROOM_STACK_KIB", "1")] {
             let output = example(name).arg("--quick").env(variable, value).output().expect("the example starts");
             assert_refused(&output, variable);
+        }
+    }
+}
+
+/// The text output of every example, and the code when the disk is full: `hello` doesn't mind.
+const TEXT_OUTPUT: [(&str, &[&str], i32); 6] = [
+    ("hello", &[], 0),
+    ("set_password", &["--quick"], 2),
+    ("pipeline", &["--quick"], 2),
+    ("stall", &["--quick", "--rounds", "1", "--iterations", "10000"], 2),
+    ("stall", &["--compare", "--quick", "--rounds", "1", "--interval-ms", "1", "--iterations", "1000"], 2),
+    ("offload_cost", &["--quick", "--rounds", "1"], 2),
+];
+
+#[test]
+fn text_that_nobody_reads_is_no_failure() {
+    for (name, arguments, _) in TEXT_OUTPUT {
+        let mut command = example(name);
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the example starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("the example ends");
+        assert_code(&output, 0);
+        assert_eq!(text(&output.stderr), "", "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_in_one_line() {
+    for (name, arguments, code) in TEXT_OUTPUT {
+        let full = fs::File::create("/dev/full").expect("Linux has one");
+        let output = example(name).args(arguments).stdout(full).output().expect("the example starts");
+        if code == 0 {
+            assert_code(&output, 0);
+        } else {
+            assert_refused(&output, "No space left");
         }
     }
 }

@@ -3,25 +3,19 @@
 //! Each lane has a row for the hub, where every tick is a mark, and the offloaded one a row for
 //! each worker thread in use. A bar is a hash; the longest gap between two ticks is shaded.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::iter;
 use std::ops::Range;
-use std::path::Path;
 use std::time::Duration;
 
+use crate::drawing::svg::{Anchor, Font, INK, PALE, RULE, Svg};
+use crate::figures::grouped;
 use crate::options::Options;
-use crate::report::grouped;
 use crate::rounds::{Round, Rounds};
-use crate::svg::{Anchor, Font, Svg};
 
 // Told apart by everyone, colour-blind or not, and in grey: two of Okabe and Ito's, and a slate.
 const TICK: &str = "#0072b2";
 const FROZEN: &str = "#d55e00";
 const HASH: &str = "#5b6776";
-const INK: &str = "#1f2933";
-const PALE: &str = "#6b7683";
-const RULE: &str = "#d5dae0";
 
 const WIDTH: f64 = 960.0;
 /// Where time is drawn; row names stand to the left of it.
@@ -33,27 +27,6 @@ const LANE_HEAD: f64 = 58.0;
 const LANE_FOOT: f64 = 26.0;
 /// Below the last lane: the numbers of the time axis.
 const FOOT: f64 = 30.0;
-
-/// A file that can be written, before there is anything to draw.
-pub(crate) struct Picture<'a> {
-    path: &'a Path,
-    file: File,
-}
-
-impl Picture<'_> {
-    /// Leaves what the file holds until there is a picture to replace it.
-    pub(crate) fn open(path: &Path) -> Result<Picture<'_>, String> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| format!("--svg {path:?}: {error}"))?;
-        Ok(Picture { path, file })
-    }
-
-    pub(crate) fn draw(mut self, options: &Options, rounds: &Rounds) -> Result<(), String> {
-        let svg = draw(options, median_round(&rounds.direct), median_round(&rounds.offloaded));
-        let written = self.file.set_len(0).and_then(|()| self.file.write_all(svg.as_bytes()));
-        written.map_err(|error| format!("--svg {:?}: {error}", self.path))
-    }
-}
 
 /// The round whose longest gap is the middle one.
 fn median_round(rounds: &[Round]) -> &Round {
@@ -109,7 +82,8 @@ fn rows(hashes: &[Range<Duration>]) -> Vec<Vec<Range<Duration>>> {
     rows
 }
 
-fn draw(options: &Options, direct: &Round, offloaded: &Round) -> String {
+pub(crate) fn draw(options: &Options, rounds: &Rounds) -> String {
+    let (direct, offloaded) = (median_round(&rounds.direct), median_round(&rounds.offloaded));
     let lanes = [
         Lane {
             title: "Called straight on the hub",
@@ -151,7 +125,7 @@ impl Canvas {
     }
 
     fn head(&mut self, options: &Options) {
-        let title = match options.jobs {
+        let title = match options.jobs() {
             1 => "One password hash, and what everyone else notices".to_owned(),
             jobs => format!("{jobs} password hashes at once, and what everyone else notices"),
         };
@@ -161,7 +135,7 @@ impl Canvas {
         self.svg.text(
             (28.0, 66.0),
             Anchor::Start,
-            plain(PALE),
+            Font::plain(PALE),
             format_args!("PBKDF2-HMAC-SHA256, {iterations} iterations. Each blue mark is a tick: a greenlet that sleeps {interval} ms has run again."),
         );
     }
@@ -182,7 +156,7 @@ impl Canvas {
     fn numbers(&mut self, y: f64) {
         for time in self.round_times() {
             let number = format!("{} ms", time.as_secs_f64() * 1e3);
-            self.svg.text((self.x(time), y), Anchor::Middle, plain(PALE), number);
+            self.svg.text((self.x(time), y), Anchor::Middle, Font::plain(PALE), number);
         }
     }
 
@@ -216,7 +190,7 @@ impl Canvas {
     /// A base line, and hashes on it.
     fn row(&mut self, name: &str, top: f64, height: f64, hashes: &[Range<Duration>]) {
         let middle = top + height / 2.0;
-        self.svg.text((PLOT.start - 14.0, middle + 5.0), Anchor::End, plain(INK), name);
+        self.svg.text((PLOT.start - 14.0, middle + 5.0), Anchor::End, Font::plain(INK), name);
         self.svg.line((PLOT.start, middle), (PLOT.end, middle), RULE, 1.5);
         for hash in hashes {
             // A hair shorter, so that one ends visibly before the next.
@@ -247,10 +221,6 @@ impl Canvas {
         let font = Font { size: 15, bold: true, colour };
         self.svg.text((middle, row.start - 8.0), Anchor::Middle, font, label);
     }
-}
-
-fn plain(colour: &'static str) -> Font {
-    Font { size: 14, bold: false, colour }
 }
 
 /// About as wide as the text is at the sizes used here.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use greenroom::hub;
 use greenroom::probe::{Speedup, Verdict};
+use greenroom::stall::Gaps;
 use serde_json::{Value, json};
 
+use crate::figures::{cell, count, grouped, median, median_and_worst, milliseconds, percentile_of_all};
 use crate::options::Options;
 use crate::parallel::Speedups;
 use crate::rounds::{Round, Rounds};
@@ -40,19 +42,13 @@ struct Figures {
 
 impl Figures {
     fn of(rounds: &[Round]) -> Figures {
-        let (first, rest) = rounds.split_first().expect("there is at least one round");
-        let mut gaps = first.gaps.histogram.clone();
-        for round in rest {
-            gaps.add(&round.gaps.histogram).expect("the histograms are made alike");
-        }
         let [longest, worst] = median_and_worst(rounds.iter().map(|round| round.gaps.max));
-        // The histogram rounds up.
-        let percentile = |quantile| Duration::from_nanos(gaps.value_at_quantile(quantile)).min(worst);
+        let gaps: Vec<&Gaps> = rounds.iter().map(|round| &round.gaps).collect();
         Figures {
             longest,
             worst,
-            p50: percentile(0.5),
-            p99: percentile(0.99),
+            p50: percentile_of_all(&gaps, 0.5),
+            p99: percentile_of_all(&gaps, 0.99),
             request: median(rounds.iter().map(|round| round.request).collect()),
             cpu: median(rounds.iter().map(|round| round.cpu).collect()),
         }
@@ -98,15 +94,15 @@ impl Report<'_> {
             "pool_threads": self.pool_threads,
             "interval_ms": options.interval_ms,
             "iterations": options.iterations(),
-            "jobs": options.jobs,
+            "jobs": options.jobs(),
             "rounds": options.rounds(),
         })
     }
 
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { options, cores, pool_threads, .. } = self;
-        if options.jobs > 1 {
-            write!(f, "{} at once of ", options.jobs)?;
+        if options.jobs() > 1 {
+            write!(f, "{} at once of ", options.jobs())?;
         }
         writeln!(
             f,
@@ -120,7 +116,7 @@ impl Report<'_> {
             count(options.rounds() as usize, "round", "rounds"),
             count(*cores, "core", "cores"),
             count(*pool_threads, "pool thread", "pool threads"),
-            if cfg!(debug_assertions) { ", not optimized: use --release" } else { "" },
+            if cfg!(debug_assertions) { ", dev profile: use --release" } else { "" },
         )
     }
 
@@ -148,8 +144,12 @@ impl Report<'_> {
         row(f, "gevent, on the hub", ["64", "", "", "", "", ""])?;
         row(f, "gevent, offloaded", ["6", "", "", "", "", ""])?;
         writeln!(f, "(gevent 25.9.1 on CPython 3.11, another machine: one hash of 600,000 iterations)")?;
-        if self.options.jobs > 1 {
-            writeln!(f, "(request: the slowest of {})", self.options.jobs)?;
+        if self.options.jobs() > 1 {
+            writeln!(f, "(request: the slowest of {})", self.options.jobs())?;
+        }
+        if self.options.jobs() as usize > self.pool_threads {
+            let (jobs, threads) = (self.options.jobs(), count(self.pool_threads, "thread", "threads"));
+            writeln!(f, "({jobs} hashes, a pool of {threads}: offloaded, the others wait for one of them)")?;
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Report<'_> {
 
     fn meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { options, idle, direct, offloaded, .. } = self;
-        let (work, request) = match options.jobs {
+        let (work, request) = match options.jobs() {
             1 => ("the hash".to_owned(), "request"),
             jobs => (format!("{jobs} hashes"), "slowest request"),
         };
@@ -233,45 +233,4 @@ impl Figures {
         let Figures { longest, worst, p50, p99, request, cpu } = *self;
         [longest, worst, p50, p99, request, cpu].map(cell)
     }
-}
-
-fn median_and_worst(durations: impl Iterator<Item = Duration>) -> [Duration; 2] {
-    let durations: Vec<_> = durations.collect();
-    let worst = durations.iter().max().copied().unwrap_or_default();
-    [median(durations), worst]
-}
-
-/// The middle one, or the mean of the middle two.
-fn median(mut durations: Vec<Duration>) -> Duration {
-    durations.sort_unstable();
-    let upper = durations[durations.len() / 2];
-    let lower = durations[(durations.len() - 1) / 2];
-    (lower + upper) / 2
-}
-
-/// Of the table.
-fn cell(duration: Duration) -> String {
-    format!("{:.1}", milliseconds(duration))
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_nanos() as f64 / 1e6
-}
-
-/// "1 hash", "2 hashes".
-fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
-/// "600,000".
-pub(crate) fn grouped(number: u32) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

@@ -12,7 +12,7 @@ use crate::options::Options;
 
 /// How a greenlet hashes.
 #[derive(Clone, Copy)]
-enum Way {
+pub(crate) enum Way {
     Direct,
     Offloaded,
 }
@@ -32,6 +32,8 @@ pub(crate) struct Round {
     pub(crate) gaps: Gaps,
     /// From the arrival of a request to its key; of the slowest, when there are several.
     pub(crate) request: Duration,
+    /// The mean of the requests.
+    pub(crate) mean_request: Duration,
     /// CPU time of the whole process.
     pub(crate) cpu: Duration,
     /// When each hash ran, on the clock of `gaps.timeline`.
@@ -51,8 +53,8 @@ impl Rounds {
     pub(crate) fn measure(options: &Options, hash: Hash, done: impl Fn()) -> Result<Rounds, WrongKey> {
         let mut rounds = Rounds { direct: vec![], offloaded: vec![] };
         for _ in 0..options.rounds() {
-            rounds.direct.push(beside_ticker(Way::Direct, options, hash)?);
-            rounds.offloaded.push(beside_ticker(Way::Offloaded, options, hash)?);
+            rounds.direct.push(beside_ticker(Way::Direct, options.interval(), options.jobs(), hash)?);
+            rounds.offloaded.push(beside_ticker(Way::Offloaded, options.interval(), options.jobs(), hash)?);
             done();
         }
         Ok(rounds)
@@ -64,32 +66,42 @@ impl Rounds {
     }
 }
 
-/// Hashes beside a ticker, with a few quiet intervals before and after it.
-fn beside_ticker(way: Way, options: &Options, hash: Hash) -> Result<Round, WrongKey> {
+/// Hashes so many times at once beside a ticker, with a few quiet intervals before and after it.
+pub(crate) fn beside_ticker(way: Way, interval: Duration, jobs: u32, hash: Hash) -> Result<Round, WrongKey> {
     // Half an interval more than a whole number, so that the work begins between two ticks.
-    let quiet = options.interval() * 13 / 2;
+    let quiet = interval * 13 / 2;
     let mut start = Instant::now();
     let mut request = Duration::ZERO;
-    let mut runs = Ok(vec![]);
+    let mut requests = Ok(vec![]);
 
     let cpu_before = cpu::process_time();
-    let gaps = TickGaps::measure(options.interval(), || {
+    let gaps = TickGaps::measure(interval, || {
         start = Instant::now();
         sleep(quiet);
         let arrival = Instant::now();
-        runs = requests(way, options.jobs, hash);
+        requests = at_once(way, jobs, hash);
         request = arrival.elapsed();
         sleep(quiet);
     });
     let cpu = cpu::process_time() - cpu_before;
 
-    let hashes = runs?.iter().map(|run| run.start - start..run.end - start).collect();
-    Ok(Round { gaps, request, cpu, hashes })
+    let requests = requests?;
+    let mean_request = requests.iter().map(|request| request.took).sum::<Duration>() / jobs;
+    let hashes = requests.iter().map(|request| request.run.start - start..request.run.end - start).collect();
+    Ok(Round { gaps, request, mean_request, cpu, hashes })
+}
+
+/// What one greenlet asked for and got.
+pub(crate) struct Request {
+    run: Run,
+    /// From its arrival to its key.
+    took: Duration,
 }
 
 /// Hashes in `jobs` greenlets at once, and returns when all are done.
-fn requests(way: Way, jobs: u32, hash: Hash) -> Result<Vec<Run>, WrongKey> {
-    let greenlets: Vec<_> = (0..jobs).map(|_| spawn(move || way.run(hash))).collect();
-    let ended = join_all(greenlets).into_iter();
+pub(crate) fn at_once(way: Way, jobs: u32, hash: Hash) -> Result<Vec<Request>, WrongKey> {
+    let arrival = Instant::now();
+    let request = move || way.run(hash).map(|run| Request { run, took: arrival.elapsed() });
+    let ended = join_all((0..jobs).map(|_| spawn(request))).into_iter();
     ended.map(|greenlet| greenlet.expect("hashing does not panic")).collect()
 }

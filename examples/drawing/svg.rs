@@ -2,6 +2,11 @@
 
 use std::fmt::{self, Display, Write};
 
+/// For what is said in words, for what is said beside it, and for what only guides the eye.
+pub(crate) const INK: &str = "#1f2933";
+pub(crate) const PALE: &str = "#6b7683";
+pub(crate) const RULE: &str = "#d5dae0";
+
 /// A picture under way.
 pub(crate) struct Svg {
     width: f64,
@@ -25,6 +30,12 @@ pub(crate) struct Font {
     pub(crate) colour: &'static str,
 }
 
+impl Font {
+    pub(crate) fn plain(colour: &'static str) -> Font {
+        Font { size: 14, bold: false, colour }
+    }
+}
+
 impl Svg {
     pub(crate) fn new(width: f64, height: f64) -> Svg {
         let mut svg = Svg { width, height, shapes: String::new() };
@@ -43,6 +54,19 @@ impl Svg {
         self.shape(format_args!(
             r#"<line x1="{x1:.2}" y1="{y1:.2}" x2="{x2:.2}" y2="{y2:.2}" stroke="{colour}" stroke-width="{width}"/>"#
         ));
+    }
+
+    /// Lines from each point to the next.
+    pub(crate) fn polyline(&mut self, points: &[(f64, f64)], colour: &str, width: f64) {
+        let points: String = points.iter().map(|(x, y)| format!("{x:.2},{y:.2} ")).collect();
+        let points = points.trim_end();
+        self.shape(format_args!(
+            r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}" stroke-linejoin="round"/>"#
+        ));
+    }
+
+    pub(crate) fn dot(&mut self, (x, y): (f64, f64), radius: f64, colour: &str) {
+        self.shape(format_args!(r#"<circle cx="{x:.2}" cy="{y:.2}" r="{radius}" fill="{colour}"/>"#));
     }
 
     /// The position is that of the baseline. The text must contain none of `<>&`.
