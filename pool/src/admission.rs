@@ -18,11 +18,11 @@ pub enum Admission {
     /// Ten threads that compute on two cores finish no more than two do; they only make each job five times slower, and everybody
     /// else on the machine wait for longer. So while as many jobs run as there are cores the next one waits, and one idle
     /// worker looks once a millisecond, as long as something waits, at the CPU clocks of the threads that run: for each job whose
-    /// clock stands still, since it sleeps or waits for a lock or a disk, one more begins. So jobs that block still run all at once,
+    /// clock stands still although no core is denied to it, since it sleeps or waits for a lock or a disk, one more begins. So jobs that block still run all at once,
     /// up to `max_threads`, a few milliseconds later.
     ///
     /// Jobs that compute for long don't hold up short ones for ever: when the oldest has waited for twice as long as recent jobs
-    /// ran, between 5 ms and a second, one more begins all the same.
+    /// ran, between 5 ms and a second, one more begins all the same; the next one after twice that time, and so on.
     ///
     /// Where a thread's CPU clock can't be read (kernels other than Linux) this is `Plain`.
     #[default]

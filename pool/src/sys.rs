@@ -8,6 +8,7 @@ pub(crate) use kernel::{CpuClock, be_worker, niceness};
 
 #[cfg(all(target_os = "linux", not(greenroom_fallback)))]
 mod kernel {
+    use std::fs;
     use std::mem::MaybeUninit;
 
     use super::{Duration, Priority};
@@ -47,25 +48,38 @@ mod kernel {
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     }
 
-    /// How much CPU time a thread has used, to be read by any thread.
+    /// How much CPU time a thread has used, and whether it wants more, to be read by any thread.
     #[derive(Debug)]
-    pub(crate) struct CpuClock(libc::clockid_t);
+    pub(crate) struct CpuClock {
+        id: libc::clockid_t,
+        /// What the kernel says of the thread.
+        stat: String,
+    }
 
     impl CpuClock {
         pub(crate) fn of_this_thread() -> Option<CpuClock> {
             let mut id = 0;
             // SAFETY: the thread that runs exists, and the place for the answer is ours.
             let error = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut id) };
-            (error == 0).then_some(CpuClock(id))
+            // SAFETY: it takes nothing and gives a number.
+            let thread = unsafe { libc::gettid() };
+            (error == 0).then(|| CpuClock { id, stat: format!("/proc/self/task/{thread}/stat") })
         }
 
         /// None once the thread has ended.
         pub(crate) fn read(&self) -> Option<Duration> {
             let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
             // SAFETY: the place for the answer is ours; any id may be asked for.
-            let error = unsafe { libc::clock_gettime(self.0, &mut time) };
+            let error = unsafe { libc::clock_gettime(self.id, &mut time) };
             // The kernel keeps both within their ranges.
             (error == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+        }
+
+        /// Whether the thread runs or would if it had a core. No if that can't be told.
+        pub(crate) fn wants_core(&self) -> bool {
+            // "12 (name) R 1 …", and the name may hold anything.
+            fs::read_to_string(&self.stat)
+                .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R')))
         }
     }
 }
@@ -93,5 +107,42 @@ mod kernel {
         pub(crate) fn read(&self) -> Option<Duration> {
             match *self {}
         }
+
+        pub(crate) fn wants_core(&self) -> bool {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(greenroom_fallback)))]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_tells_whether_its_thread_computes_or_sleeps() {
+        let (sender, clocks) = channel();
+        let (release, released) = channel::<()>();
+        let sleeper = thread::spawn(move || {
+            sender.send(CpuClock::of_this_thread().unwrap()).unwrap();
+            let _ = released.recv();
+        });
+        let asleep = clocks.recv().unwrap();
+        let mut looks = (0..1000).map(|_| {
+            thread::sleep(Duration::from_millis(1));
+            (asleep.read().unwrap(), asleep.wants_core())
+        });
+        let (first, _) = looks.next().unwrap();
+        assert!(looks.any(|(_, wants_core)| !wants_core));
+        assert!(asleep.read().unwrap() - first < Duration::from_millis(500));
+        let here = CpuClock::of_this_thread().unwrap();
+        let before = here.read().unwrap();
+        while here.read().unwrap() - before < Duration::from_millis(2) {}
+        assert!(here.wants_core());
+        drop(release);
+        sleeper.join().unwrap();
+        assert!(!asleep.wants_core() && asleep.read().is_none_or(|after| after >= first));
     }
 }

@@ -12,10 +12,12 @@ use crate::sys::CpuClock;
 
 /// How often the watcher looks.
 pub(super) const TICK: Duration = Duration::from_millis(1);
-/// A job that used less than one part in so many of a tick is blocked.
+/// A clock that advanced by less than one part in so many of a tick stood still.
 const BLOCKED_SHARE: u32 = 16;
 /// How long the oldest queued job waits at least before one more is let in, however short the jobs are.
 const SHORTEST_PATIENCE: Duration = Duration::from_millis(5);
+/// More would be longer than the longest.
+const MOST_DOUBLINGS: u32 = 8;
 /// How long at most.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a job takes as long as none has ended yet.
@@ -100,9 +102,12 @@ impl Gate {
         first.then(|| Watch(self))
     }
 
+    /// How long the oldest waits before one more is let in. Those let in so far have not emptied the queue, so it may be
+    /// jobs of the long kind that wait: each time it takes twice as long.
     fn patience(&self) -> Duration {
         let twice = Duration::from_nanos(self.pace.load(Relaxed)).saturating_mul(2);
-        twice.clamp(SHORTEST_PATIENCE, LONGEST_PATIENCE)
+        let doubled = u32::try_from(self.extra.load(SeqCst)).unwrap_or(u32::MAX).min(MOST_DOUBLINGS);
+        twice.max(SHORTEST_PATIENCE).saturating_mul(1 << doubled).min(LONGEST_PATIENCE)
     }
 }
 
@@ -122,7 +127,8 @@ impl Watch<'_> {
             let before = seen.clocks.iter().find(|before| Arc::ptr_eq(&before.seat, &seat));
             blocked += usize::from(before.is_some_and(|before| {
                 let elapsed = now.since(before.at);
-                used.saturating_sub(before.used) < elapsed / BLOCKED_SHARE && now.since(seat.began()) >= elapsed / 2
+                let stood_still = used.saturating_sub(before.used) < elapsed / BLOCKED_SHARE;
+                stood_still && now.since(seat.began()) >= elapsed / 2 && !seat.wants_core()
             }));
             clocks.push(Reading { seat, at: now, used });
         }

@@ -115,7 +115,12 @@ impl Seat {
         Moment::from_nanos(self.began.load(Relaxed))
     }
 
-    /// How much of it its thread has used. None if that can't be told.
+    /// Whether its thread runs or would if it had a core. No if that can't be told.
+    pub(super) fn wants_core(&self) -> bool {
+        self.clock.as_ref().is_some_and(CpuClock::wants_core)
+    }
+
+    /// How much CPU time its thread has used. None if that can't be told.
     pub(super) fn cpu_time(&self) -> Option<Duration> {
         self.clock.as_ref()?.read()
     }
