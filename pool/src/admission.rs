@@ -21,8 +21,8 @@ pub enum Admission {
     /// clock stands still although no core is denied to it, since it sleeps or waits for a lock or a disk, one more begins. So jobs that block still run all at once,
     /// up to `max_threads`, a few milliseconds later.
     ///
-    /// Jobs that compute for long don't hold up short ones for ever: when the oldest has waited for twice as long as recent jobs
-    /// ran, between 5 ms and a second, one more begins all the same; the next one after twice that time, and so on.
+    /// Jobs that compute for long don't hold up others for ever: one that has run for twice as long as recent jobs did, and for 100 ms at
+    /// least and a second at most, doesn't count any more.
     ///
     /// Where a thread's CPU clock can't be read (kernels other than Linux) this is `Plain`.
     #[default]

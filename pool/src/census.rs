@@ -12,9 +12,11 @@ const ARRIVED: u64 = 1 << 32;
 
 /// Worker threads. One is counted by itself, as its first act, and leaves the count as its last.
 static WORKERS: AtomicU64 = AtomicU64::new(0);
-/// Jobs queued or running. One is counted before any worker can see it, until all that follows from it is done. Workers
-/// that leave count as well while they may wake somebody.
+/// Jobs queued or running. One is counted before any worker can see it, until all that follows from it is done.
 static JOBS: AtomicU64 = AtomicU64::new(0);
+/// Workers that don't sleep, with a job or without. One is counted from before its thread is started to its very end, except while it
+/// sleeps: who wakes it has counted it before.
+static AWAKE: AtomicU64 = AtomicU64::new(0);
 
 /// The workers and jobs of all pools in this process: the answer of [`census()`].
 ///
@@ -24,11 +26,10 @@ pub struct Census {
     /// Worker threads that exist now. A thread that is being started or is past its end may exist without being
     /// counted; none is counted that doesn't exist.
     pub workers: usize,
-    /// Jobs that are queued or running in any pool, or that have run but whose worker isn't back at the queue yet; and
-    /// workers on their way out, for these may wake those who wait for it.
+    /// Jobs that are queued or running in any pool, and workers that don't sleep.
     pub busy: usize,
-    /// Workers that ever came, jobs that ever came.
-    arrivals: (u32, u32),
+    /// Workers that ever came, jobs that ever came, workers that were ever woken.
+    arrivals: [u32; 3],
 }
 
 /// Counts the workers and jobs of all pools in this process. Never blocks.
@@ -39,13 +40,13 @@ pub struct Census {
 ///
 /// * a worker is counted only while its thread exists, and the set of counted workers was the same throughout, so
 ///   the `1 + workers` threads are just these and the caller;
-/// * a job is counted before any worker can see it and until its worker has woken whom it had to wake, so each of these
-///   workers waits at an empty queue;
+/// * a job is counted before any worker can see it and until its worker has woken whom it had to wake, and a worker is counted as
+///   awake before it is woken and until it sleeps again, so each of these workers sleeps and has nothing to do;
 /// * who isn't there can't submit a job, so only the caller can change any of that.
 ///
 /// What was done before the second census has been done: look once more at whatever a job or thread may have left for
 /// you before you conclude that nothing will come. If the proof fails it says nothing, for a worker that is just starting,
-/// just leaving or just done makes it fail: try again a little later.
+/// just looking for a job or just leaving makes it fail: try again a little later.
 ///
 /// ```
 /// use greenroom_pool::{Pool, census};
@@ -58,15 +59,27 @@ pub struct Census {
 /// # Ok::<(), greenroom_pool::Rejected>(())
 /// ```
 pub fn census() -> Census {
-    let (workers, jobs) = (WORKERS.load(SeqCst), JOBS.load(SeqCst));
-    Census {
-        workers: workers as u32 as usize,
-        busy: jobs as u32 as usize,
-        arrivals: ((workers >> 32) as u32, (jobs >> 32) as u32),
-    }
+    let words = [&WORKERS, &JOBS, &AWAKE].map(|word| word.load(SeqCst));
+    let [workers, jobs, awake] = words.map(|word| word as u32 as usize);
+    Census { workers, busy: jobs + awake, arrivals: words.map(|word| (word >> 32) as u32) }
 }
 
-/// A job is about to be put where workers can see it, or a worker is about to wake somebody on its way out.
+/// How many jobs are queued or running.
+pub(crate) fn jobs() -> usize {
+    JOBS.load(SeqCst) as u32 as usize
+}
+
+/// A worker is about to be started or woken, or gets up by itself.
+pub(crate) fn awake_begins() {
+    AWAKE.fetch_add(ARRIVED + PRESENT, SeqCst);
+}
+
+/// A worker is about to sleep, has ended, or could not be started.
+pub(crate) fn awake_ends() {
+    AWAKE.fetch_sub(PRESENT, SeqCst);
+}
+
+/// A job is about to be put where workers can see it.
 pub(crate) fn busy_begins() {
     JOBS.fetch_add(ARRIVED + PRESENT, SeqCst);
 }
@@ -76,7 +89,7 @@ pub(crate) fn busy_ends() {
     JOBS.fetch_sub(PRESENT, SeqCst);
 }
 
-/// Counts the current thread as a worker while it lives.
+/// Counts the current thread as a worker while it lives, and lets the count of those awake go, which its starter began.
 pub(crate) struct Presence(());
 
 impl Presence {
@@ -88,6 +101,7 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
+        awake_ends();
         WORKERS.fetch_sub(PRESENT, SeqCst);
     }
 }

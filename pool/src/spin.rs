@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Seq
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::census::census;
+use crate::census::jobs;
 
 /// At most `2 ** FARTHEST - 1` waits are slept through before the next trial.
 const FARTHEST: u32 = 6;
@@ -44,7 +44,7 @@ impl Role {
 
     /// How many cores are taken by threads other than this one and those of its role that spin.
     fn cores_taken(self) -> usize {
-        let busy = census().busy;
+        let busy = jobs();
         match self {
             // Who submits the next job runs as well.
             Role::Worker => busy + 1,

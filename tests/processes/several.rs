@@ -1,9 +1,14 @@
 //! Deadlocks of several hubs, of scopes, groups and waits for several things; and what is logged where nothing is proved.
 
+use std::process::Command;
+
 use super::*;
 use greenroom::group::Group;
 use greenroom::sync::Event;
-use greenroom::{Hubs, scope, wait};
+use greenroom::{Hubs, Priority, ThreadPool, scope, wait};
+
+/// What a shell does for some seconds, whatever becomes of the test.
+const LOAD: &str = "i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done";
 
 pub(crate) fn deadlocks() -> Vec<Case> {
     vec![
@@ -110,6 +115,27 @@ pub(crate) fn no_deadlocks() -> Vec<Case> {
                         promise.set(7);
                     });
                     assert_eq!(result.get().unwrap(), 7);
+                }
+            },
+            succeeds,
+        ),
+        case(
+            "main waits for workers that leave, beside other processes that take all cores",
+            || {
+                let load: Vec<_> = (0..2 * thread::available_parallelism().map_or(1, usize::from))
+                    .map(|_| Command::new("sh").args(["-c", LOAD]).spawn().unwrap())
+                    .collect();
+                for _ in 0..5 {
+                    hub();
+                    let pool = ThreadPool::builder().priority(Priority::Low).max_threads(3).build();
+                    let jobs: Vec<_> =
+                        (0..3).map(|_| pool.spawn(|| thread::sleep(Duration::from_millis(1)), ())).collect();
+                    jobs.into_iter().for_each(|job| job.get().unwrap());
+                    assert!(pool.shutdown(None));
+                }
+                for mut process in load {
+                    let _ = process.kill(); // it may have ended
+                    process.wait().unwrap();
                 }
             },
             succeeds,

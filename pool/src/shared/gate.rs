@@ -14,12 +14,10 @@ use crate::sys::CpuClock;
 pub(super) const TICK: Duration = Duration::from_millis(1);
 /// A clock that advanced by less than one part in so many of a tick stood still.
 const BLOCKED_SHARE: u32 = 16;
-/// How long the oldest queued job waits at least before one more is let in, however short the jobs are.
-const SHORTEST_PATIENCE: Duration = Duration::from_millis(5);
-/// More would be longer than the longest.
-const MOST_DOUBLINGS: u32 = 8;
-/// How long at most.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
+/// A job that has run for longer is old, even if recent jobs ran for a shorter time.
+const YOUNGEST_OLD: Duration = Duration::from_millis(100);
+/// A job that has run for longer is old, even if recent jobs ran for a longer time.
+const OLDEST_YOUNG: Duration = Duration::from_secs(1);
 /// How long a job takes as long as none has ended yet.
 const UNKNOWN_PACE: Duration = Duration::from_millis(100);
 
@@ -28,22 +26,12 @@ const UNKNOWN_PACE: Duration = Duration::from_millis(100);
 pub(super) struct Gate {
     /// How many jobs may run at once.
     width: AtomicUsize,
-    /// How many of these were let in because the oldest queued one had waited for too long; until nothing waits.
-    extra: AtomicUsize,
     /// How long recent jobs ran, in nanoseconds: each new one counts an eighth.
     pace: AtomicU64,
     /// Whether a worker watches.
     watched: AtomicBool,
-    /// What the last watcher saw. Locked by the one that watches.
-    seen: Mutex<Seen>,
-}
-
-#[derive(Debug)]
-struct Seen {
-    /// What the clocks of the busy seats said at the last tick.
-    clocks: Vec<Reading>,
-    /// The last time that a job began or one more was let in.
-    moved: Moment,
+    /// What the clocks of the busy seats said at the last tick. Locked by the one that watches.
+    readings: Mutex<Vec<Reading>>,
 }
 
 #[derive(Debug)]
@@ -58,10 +46,9 @@ impl Gate {
         let narrow = admission == Admission::CpuAware && CpuClock::of_this_thread().is_some();
         Gate {
             width: AtomicUsize::new(if narrow { cores() } else { usize::MAX }),
-            extra: AtomicUsize::new(0),
             pace: AtomicU64::new(UNKNOWN_PACE.as_nanos() as u64),
             watched: AtomicBool::new(false),
-            seen: Mutex::new(Seen { clocks: Vec::new(), moved: Moment::now() }),
+            readings: Mutex::default(),
         }
     }
 
@@ -91,7 +78,6 @@ impl Gate {
     /// Nothing waits any more.
     pub(super) fn reset(&self) {
         if self.is_narrow() && self.width.load(Relaxed) != cores() {
-            self.extra.store(0, SeqCst);
             self.width.store(cores(), SeqCst);
         }
     }
@@ -102,12 +88,10 @@ impl Gate {
         first.then(|| Watch(self))
     }
 
-    /// How long the oldest waits before one more is let in. Those let in so far have not emptied the queue, so it may be
-    /// jobs of the long kind that wait: each time it takes twice as long.
-    fn patience(&self) -> Duration {
+    /// How long a job runs before it counts as old.
+    fn old_age(&self) -> Duration {
         let twice = Duration::from_nanos(self.pace.load(Relaxed)).saturating_mul(2);
-        let doubled = u32::try_from(self.extra.load(SeqCst)).unwrap_or(u32::MAX).min(MOST_DOUBLINGS);
-        twice.max(SHORTEST_PATIENCE).saturating_mul(1 << doubled).min(LONGEST_PATIENCE)
+        twice.clamp(YOUNGEST_OLD, OLDEST_YOUNG)
     }
 }
 
@@ -115,32 +99,30 @@ impl Gate {
 pub(super) struct Watch<'a>(&'a Gate);
 
 impl Watch<'_> {
-    /// Looks at the clocks of the threads that do jobs, and lets in as many more as it finds blocked.
+    /// Looks at the clocks of the threads that do jobs, and lets in as many more as it finds blocked or old.
     pub(super) fn tick(&mut self, busy: Vec<Arc<Seat>>) {
-        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Moment::now();
-        let mut clocks = Vec::with_capacity(busy.len());
-        let mut blocked = 0;
+        let mut readings = self.0.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let old_age = self.0.old_age();
+        let mut after = Vec::with_capacity(busy.len());
+        let (mut blocked, mut old) = (0, 0);
         for seat in busy {
-            seen.moved = seen.moved.max(seat.began());
+            let now = Moment::now();
+            let age = now.since(seat.began());
             let Some(used) = seat.cpu_time() else { continue };
-            let before = seen.clocks.iter().find(|before| Arc::ptr_eq(&before.seat, &seat));
-            blocked += usize::from(before.is_some_and(|before| {
+            let before = readings.iter().find(|before| Arc::ptr_eq(&before.seat, &seat));
+            let is_blocked = before.is_some_and(|before| {
                 let elapsed = now.since(before.at);
                 let stood_still = used.saturating_sub(before.used) < elapsed / BLOCKED_SHARE;
-                stood_still && now.since(seat.began()) >= elapsed / 2 && !seat.wants_core()
-            }));
-            clocks.push(Reading { seat, at: now, used });
-        }
-        let all = blocked == clocks.len();
-        seen.clocks = clocks;
-        if now.since(seen.moved) >= self.0.patience() {
-            seen.moved = now;
-            self.0.extra.fetch_add(1, SeqCst);
+                stood_still && age >= elapsed / 2 && !seat.wants_core()
+            });
+            blocked += usize::from(is_blocked);
+            old += usize::from(!is_blocked && age > old_age);
+            after.push(Reading { seat, at: now, used });
         }
         // If none of them needs a core, the next ones may well be of the same kind.
-        let for_blocked = if all { 2 * blocked } else { blocked };
-        self.0.width.store(cores() + self.0.extra.load(SeqCst) + for_blocked, SeqCst);
+        let for_blocked = if blocked == after.len() { 2 * blocked } else { blocked };
+        *readings = after;
+        self.0.width.store(cores() + for_blocked + old, SeqCst);
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::census;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Sleepers {
@@ -40,11 +42,20 @@ impl Sleepers {
         self.asleep.store(list.len(), SeqCst);
     }
 
-    /// It gets up by itself. False: somebody was faster and has woken it.
-    pub(super) fn leave(&self, bed: &Arc<Bed>) -> bool {
+    /// It won't sleep. False: somebody has woken it.
+    pub(super) fn stay_up(&self, bed: &Arc<Bed>) -> bool {
+        let removed = self.remove(bed, || ());
+        if !removed {
+            census::awake_ends(); // who has woken it has counted it once more
+        }
+        removed
+    }
+
+    fn remove(&self, bed: &Arc<Bed>, before: impl FnOnce()) -> bool {
         let mut list = self.lock();
         let place = list.iter().rposition(|other| Arc::ptr_eq(other, bed));
         if let Some(place) = place {
+            before();
             list.remove(place);
             self.asleep.store(list.len(), SeqCst);
         }
@@ -54,10 +65,11 @@ impl Sleepers {
     /// Sleeps until woken, for at most so long. Returns whether it was woken; then it is searching.
     pub(super) fn sleep(&self, bed: &Arc<Bed>, patience: Duration) -> bool {
         let deadline = Instant::now().checked_add(patience);
+        census::awake_ends();
         while !bed.woken.load(SeqCst) {
             match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 None => thread::park(),
-                Some(left) if left.is_zero() => return !self.leave(bed),
+                Some(left) if left.is_zero() => return !self.remove(bed, census::awake_begins),
                 Some(left) => thread::park_timeout(left),
             }
         }
@@ -93,6 +105,9 @@ impl Sleepers {
     /// The caller has counted it as searching.
     fn wake(&self) -> bool {
         let mut list = self.lock();
+        if !list.is_empty() {
+            census::awake_begins();
+        }
         let bed = list.pop();
         self.asleep.store(list.len(), SeqCst);
         drop(list);

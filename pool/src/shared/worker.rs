@@ -79,14 +79,13 @@ impl Shared {
         let number = self.threads_named.fetch_add(1, Relaxed) + 1;
         let builder = thread::Builder::new().name(format!("{}-{number}", self.name));
         let shared = Arc::clone(self);
-        (self.starter)(
-            builder,
-            Box::new(move || {
-                let _counted_to_the_very_end = census::Presence::begin();
-                be_worker(shared.priority, shared.niceness);
-                work(shared);
-            }),
-        )
+        let body = move || {
+            let _counted_to_the_very_end = census::Presence::begin();
+            be_worker(shared.priority, shared.niceness);
+            work(shared);
+        };
+        census::awake_begins();
+        (self.starter)(builder, Box::new(body)).inspect_err(|_| census::awake_ends())
     }
 
     /// The current thread does a worker's part until nothing is queued, another worker is there to do it, or the system
@@ -123,10 +122,8 @@ impl Shared {
     /// Passes on to the next idle worker what made this one leave.
     fn after_leaving(&self, left: Option<Word>) -> bool {
         let Some(after) = left else { return false };
-        census::busy_begins(); // it may wake somebody
         self.sleepers.wake_up_to(after.surplus());
         self.ring_if_quiet();
-        census::busy_ends();
         true
     }
 
@@ -167,7 +164,7 @@ fn work(shared: Arc<Shared>) {
         search.end();
         shared.sleepers.enter(&bed);
         if shared.is_wanted() {
-            search.on = !shared.sleepers.leave(&bed);
+            search.on = !shared.sleepers.stay_up(&bed);
             continue;
         }
         search.on = shared.sleepers.sleep(&bed, patience);
