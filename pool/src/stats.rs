@@ -23,7 +23,8 @@ pub struct PoolStats {
     pub idle: usize,
     /// Jobs that no worker has taken yet, in the queue or in line for it. A revoked [`Lease`](crate::lease::Lease) counts until a worker comes by it.
     pub queued: usize,
-    /// Jobs taken and not yet done with. A job's own effects can be seen a moment before it ceases to count here.
+    /// Jobs taken and not yet done with. A job's own effects can be seen, and it can count as completed, a moment before it ceases to
+    /// count here.
     pub running: usize,
     /// Jobs that have run, whether they returned or panicked.
     pub completed: u64,
