@@ -8,7 +8,8 @@ pub(crate) use kernel::{CpuClock, be_worker, niceness};
 
 #[cfg(all(target_os = "linux", not(greenroom_fallback)))]
 mod kernel {
-    use std::fs;
+    use std::fs::File;
+    use std::io::Read;
     use std::mem::MaybeUninit;
 
     use super::{Duration, Priority};
@@ -77,9 +78,11 @@ mod kernel {
 
         /// Whether the thread runs or would if it had a core. No if that can't be told.
         pub(crate) fn wants_core(&self) -> bool {
-            // "12 (name) R 1 …", and the name may hold anything.
-            fs::read_to_string(&self.stat)
-                .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R')))
+            // "12 (name) R 1 …": the name has 15 bytes at most, and may hold anything.
+            let mut start = [0; 64];
+            let read = File::open(&self.stat).and_then(|mut stat| stat.read(&mut start)).unwrap_or(0);
+            let after_name = start[..read].iter().rposition(|&byte| byte == b')');
+            after_name.is_some_and(|end| start[end..].starts_with(b") R"))
         }
     }
 }

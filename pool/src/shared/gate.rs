@@ -1,10 +1,11 @@
 //! How many jobs may run at once, if that depends on the processor: see [`Admission`].
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::seat::Seat;
+use super::seat::{Seat, Seats};
 use crate::admission::Admission;
 use crate::clock::Moment;
 use crate::spin::cores;
@@ -30,8 +31,16 @@ pub(super) struct Gate {
     pace: AtomicU64,
     /// Whether a worker watches.
     watched: AtomicBool,
-    /// What the clocks of the busy seats said at the last tick. Locked by the one that watches.
-    readings: Mutex<Vec<Reading>>,
+    /// Locked by the one that watches.
+    readings: Mutex<Readings>,
+}
+
+/// What the clocks of the busy seats said. Both lists are kept, so that a look allocates nothing.
+#[derive(Debug, Default)]
+struct Readings {
+    last: Vec<Reading>,
+    /// Empty between looks.
+    new: Vec<Reading>,
 }
 
 #[derive(Debug)]
@@ -100,16 +109,16 @@ pub(super) struct Watch<'a>(&'a Gate);
 
 impl Watch<'_> {
     /// Looks at the clocks of the threads that do jobs, and lets in as many more as it finds blocked or old.
-    pub(super) fn tick(&mut self, busy: Vec<Arc<Seat>>) {
+    pub(super) fn tick(&mut self, seats: &Seats) {
         let mut readings = self.0.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let Readings { last, new } = &mut *readings;
         let old_age = self.0.old_age();
-        let mut after = Vec::with_capacity(busy.len());
         let (mut blocked, mut old) = (0, 0);
-        for seat in busy {
+        seats.each_busy(|seat| {
             let now = Moment::now();
             let age = now.since(seat.began());
-            let Some(used) = seat.cpu_time() else { continue };
-            let before = readings.iter().find(|before| Arc::ptr_eq(&before.seat, &seat));
+            let Some(used) = seat.cpu_time() else { return };
+            let before = last.iter().find(|before| Arc::ptr_eq(&before.seat, seat));
             let is_blocked = before.is_some_and(|before| {
                 let elapsed = now.since(before.at);
                 let stood_still = used.saturating_sub(before.used) < elapsed / BLOCKED_SHARE;
@@ -117,11 +126,12 @@ impl Watch<'_> {
             });
             blocked += usize::from(is_blocked);
             old += usize::from(!is_blocked && age > old_age);
-            after.push(Reading { seat, at: now, used });
-        }
+            new.push(Reading { seat: Arc::clone(seat), at: now, used });
+        });
         // If none of them needs a core, the next ones may well be of the same kind.
-        let for_blocked = if blocked == after.len() { 2 * blocked } else { blocked };
-        *readings = after;
+        let for_blocked = if blocked == new.len() { 2 * blocked } else { blocked };
+        mem::swap(last, new);
+        new.clear();
         self.0.width.store(cores() + for_blocked + old, SeqCst);
     }
 }

@@ -72,9 +72,9 @@ impl Seats {
         }
     }
 
-    /// Those that do a job.
-    pub(super) fn busy(&self) -> Vec<Arc<Seat>> {
-        lock(&self.taken).iter().filter(|seat| seat.busy.load(Relaxed)).cloned().collect()
+    /// Calls `look` with each that does a job.
+    pub(super) fn each_busy(&self, look: impl FnMut(&Arc<Seat>)) {
+        lock(&self.taken).iter().filter(|seat| seat.busy.load(Relaxed)).for_each(look);
     }
 
     /// All that was noted so far.

@@ -133,7 +133,7 @@ impl Shared {
             |word: Word| word.queued() > 0 && word.admitted(self.gate.width()) == 0 && word.surplus() == 0;
         while kept_waiting(self.state.load()) {
             thread::sleep(TICK);
-            watch.tick(self.seats.busy());
+            watch.tick(&self.seats);
         }
     }
 }

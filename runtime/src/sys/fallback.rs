@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::memory::{advise, map, protect};
 
