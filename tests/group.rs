@@ -570,3 +570,50 @@ fn a_full_pool_whose_hub_does_not_exist_yet_makes_it_first() {
     .join()
     .unwrap();
 }
+
+#[test]
+fn a_timeout_around_next_loses_no_item() {
+    within_a_minute(|| {
+        for ahead in [1, 3] {
+            let group = Group::new();
+            let nap = |n: u32| {
+                sleep(ms(if n % 2 == 0 { 8 } else { 1 }));
+                n
+            };
+            let mut items = group.imap(nap, 0..10, ahead);
+            let mut read = Vec::new();
+            let mut timeouts = 0;
+            while read.len() < 10 {
+                match timeout(ms(2), || items.next()) {
+                    Ok(item) => read.push(item.unwrap().unwrap()),
+                    Err(_) => timeouts += 1,
+                }
+            }
+            assert!(read.into_iter().eq(0..10));
+            assert!(timeouts > 0 && items.next().is_none());
+        }
+        // What the reader waited for dies with the iterator.
+        let group = Group::new();
+        let mut items = group.imap(|_| forever(), 0..3, 1);
+        assert!(timeout(ms(2), || items.next()).is_err());
+        assert_eq!(group.len(), 1);
+        drop(items);
+        assert!(group.join(Some(LONG)));
+    });
+}
+
+#[test]
+fn map_that_panics_drops_values_whose_destructors_panic() {
+    within_a_minute(|| {
+        let value = |n: u32| {
+            if n == 0 {
+                sleep(ms(5));
+                panic_with("the item's");
+            }
+            on_drop(|| panic_with("the value's"))
+        };
+        let payload =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(Group::new().map(value, 0..3)))).unwrap_err();
+        assert_eq!(text_of(&*payload), "the item's");
+    });
+}

@@ -964,3 +964,9 @@ fn replacing_the_error_handler_drops_the_one_before_whatever_that_holds() {
         assert!(hub().join(None));
     });
 }
+
+#[test]
+fn more_hubs_than_memory_has_room_for_are_an_error() {
+    let error = greenroom::Hubs::start(usize::MAX, Hub::builder()).unwrap_err();
+    assert!(error.to_string().contains(&usize::MAX.to_string()));
+}

@@ -79,7 +79,9 @@ impl Hubs {
     /// ```
     pub fn start(count: usize, settings: HubBuilder) -> io::Result<Hubs> {
         let pool = ThreadPool::new(settings.pool_size());
-        let mut hubs = Hubs { hubs: Vec::with_capacity(count), stop: Arc::default(), pool, next: AtomicUsize::new(0) };
+        let mut hubs = Hubs { hubs: Vec::new(), stop: Arc::default(), pool, next: AtomicUsize::new(0) };
+        let no_room = |_| io::Error::new(io::ErrorKind::OutOfMemory, format!("no memory for {count} hubs"));
+        hubs.hubs.try_reserve_exact(count).map_err(no_room)?;
         for number in 0..count {
             match hubs.start_one(number, settings.clone()) {
                 Ok(hub) => hubs.hubs.push(hub),

@@ -20,6 +20,8 @@ use crate::{Greenlet, spawn};
 #[must_use = "an iterator does nothing until it is read"]
 pub struct IMap<R> {
     feed: Feed<Greenlet<R>>,
+    /// The next one, once it has been waited for.
+    front: Option<Greenlet<R>>,
 }
 
 /// The results of [`Group::imap_unordered`], as they come. `next` parks until there is one.
@@ -139,7 +141,7 @@ impl<R: 'static> IMap<R> {
             let f = Rc::clone(&f);
             open.put(members.spawn_at(site, move || f(item)));
         });
-        IMap { feed }
+        IMap { feed, front: None }
     }
 }
 
@@ -147,8 +149,12 @@ impl<R> Iterator for IMap<R> {
     type Item = Result<R, JoinError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let member = KillOnDrop(Some(self.feed.next()?));
-        let result = member.join();
+        if self.front.is_none() {
+            self.front = Some(self.feed.next()?);
+        }
+        // A kill or timeout may come meanwhile: it stays the next one.
+        self.front.iter().for_each(Greenlet::wait);
+        let result = self.front.take()?.join();
         self.feed.advance();
         Some(result)
     }
@@ -156,25 +162,10 @@ impl<R> Iterator for IMap<R> {
 
 impl<R> Drop for IMap<R> {
     fn drop(&mut self) {
+        self.front.iter().for_each(Greenlet::request_kill);
         while let Ok(member) = self.feed.shared.entries.try_get() {
             member.request_kill();
         }
-    }
-}
-
-/// A member whose reader may be interrupted while it waits.
-struct KillOnDrop<R>(Option<Greenlet<R>>);
-
-impl<R> KillOnDrop<R> {
-    fn join(mut self) -> Result<R, JoinError> {
-        self.0.iter().for_each(Greenlet::wait);
-        self.0.take().expect("it is taken once").join()
-    }
-}
-
-impl<R> Drop for KillOnDrop<R> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(Greenlet::request_kill);
     }
 }
 

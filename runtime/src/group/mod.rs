@@ -27,9 +27,9 @@ pub use imap::{IMap, IMapUnordered};
 pub use pool::{Full, Pool};
 
 use crate::Greenlet;
-use crate::greenlet::current;
 use crate::greenlet::outcome::JoinError;
 use crate::greenlet::roster::Roster;
+use crate::greenlet::{current, unwind};
 use crate::hub;
 use crate::park::{Enlisted, Wait};
 use crate::reason::Reason;
@@ -391,5 +391,11 @@ impl<T> Started<T> {
 impl<T> Drop for Started<T> {
     fn drop(&mut self) {
         self.0.iter().for_each(Greenlet::request_kill);
+        // The caller unwinds already: a value whose destructor panics would abort.
+        for handle in self.0.drain(..) {
+            if let Err(payload) = unwind::drop_caught(handle) {
+                current::with(|core| hub::Inner::report_unseen(core, JoinError::panicked(payload)));
+            }
+        }
     }
 }
