@@ -577,7 +577,7 @@ fn a_timeout_around_next_loses_no_item() {
         for ahead in [1, 3] {
             let group = Group::new();
             let nap = |n: u32| {
-                sleep(ms(if n % 2 == 0 { 8 } else { 1 }));
+                sleep(ms(if n.is_multiple_of(2) { 8 } else { 1 }));
                 n
             };
             let mut items = group.imap(nap, 0..10, ahead);
